@@ -1,7 +1,7 @@
 //! Writes the notices of all libraries that are in the program: `cargo run --example notices > THIRD-PARTY.txt`.
 //!
-//! Reads `cargo metadata`, and the files of licences that the libraries' sources have. Of a library that may be used under one of
-//! several licences, MIT's text is taken. Texts that differ only in who holds the copyright stand once.
+//! Reads `cargo metadata`, and the files of licences that the libraries' sources have. Of a library that may be used
+//! under one of several licences, MIT's text is taken. Texts that differ only in who holds the copyright stand once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

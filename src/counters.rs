@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Declares what is counted. Each line is a variant, its metric (`vocative_<metric>_total`) and what that says to people;
-/// metrics need nothing else.
+/// Declares what is counted. Each line is a variant, its metric (`vocative_<metric>_total`) and what that says to
+/// people; metrics need nothing else.
 macro_rules! counted {
     ($($name:ident = $metric:literal, $help:literal;)+) => {
         /// Something that is counted.

@@ -208,7 +208,8 @@ fn a_worker_holds_only_its_part_of_the_store() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// A layer of the store uses only those before it, and none is excepted. `lib.rs` stands above all: it only names what others may use.
+/// A layer of the store uses only those before it, and none is excepted. `lib.rs` stands above all: it only names what
+/// others may use.
 const STORE_LAYERS: [&str; 11] = [
     "new_id",
     "contract",

@@ -1,5 +1,5 @@
-//! What people see of a call is what runs, on both platforms: a thousand sets of arguments are posted as cards, and what the
-//! room shows is read back.
+//! What people see of a call is what runs, on both platforms: a thousand sets of arguments are posted as cards, and
+//! what the room shows is read back.
 
 #![allow(clippy::unwrap_used)]
 

@@ -81,8 +81,8 @@ fn sections(name: &str) -> BTreeMap<String, Vec<String>> {
     sections
 }
 
-/// A cell's unit is the plain one but for its paths, its user and its names. What is hardened or limited in one and not in
-/// the other is found here.
+/// A cell's unit is the plain one but for its paths, its user and its names. What is hardened or limited in one and not
+/// in the other is found here.
 #[test]
 fn the_units_of_cells_are_the_plain_ones_with_a_name_in_them() {
     let plain = [

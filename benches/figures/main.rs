@@ -2,9 +2,9 @@
 //! platforms: `cargo bench --profile dist --bench figures [-- NAME...] [--rounds N]`.
 //!
 //! Names: `size`, `idle`, `start`, `answers` (`--chats N`), `floods`; all of them without a name. `gaps`, `flood`
-//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`, `schedules`, `networks`, `console` and `profile` are taken only by
-//! name: they take a while, or concern few.
-//! Prints what it measures and judges nothing: what the figures mean is in benches/README.md.
+//! (`--messages N`), `soak` (`--minutes N`), `imports`, `live`, `readers`, `streams`, `tools`, `approvals`,
+//! `schedules`, `networks`, `console` and `profile` are taken only by name: they take a while, or concern few. Prints
+//! what it measures and judges nothing: what the figures mean is in benches/README.md.
 
 mod acting;
 mod answers;

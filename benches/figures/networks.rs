@@ -1,5 +1,5 @@
-//! What several agents cost beside their models: the time between two agent calls of a network, what a run of eight writes,
-//! the memory of a hundred at once, and agents that ask agents. The models are scripted.
+//! What several agents cost beside their models: the time between two agent calls of a network, what a run of eight
+//! writes, the memory of a hundred at once, and agents that ask agents. The models are scripted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -298,7 +298,8 @@ async fn gaps_until_post(
     }
 }
 
-/// Commits in a write-ahead log since it was begun, and their bytes. Source: <https://sqlite.org/fileformat2.html>, 4.1.
+/// Commits in a write-ahead log since it was begun, and their bytes. Source: <https://sqlite.org/fileformat2.html>,
+/// 4.1.
 fn commits(log: &Path) -> (u64, u64) {
     const HEADER: usize = 32;
     const FRAME_HEADER: usize = 24;

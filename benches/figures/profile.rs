@@ -1,7 +1,8 @@
-//! What a captured message and an answer cost in work, which no noise of the machine changes: statements, rows, commits,
-//! syncs, what is handed to the store's threads, wake-ups of threads, and what is written to the disk.
+//! What a captured message and an answer cost in work, which no noise of the machine changes: statements, rows,
+//! commits, syncs, what is handed to the store's threads, wake-ups of threads, and what is written to the disk.
 //!
-//! Messages and questions come one at a time. What an idle daemon does in the same time is measured before, and taken off.
+//! Messages and questions come one at a time. What an idle daemon does in the same time is measured before, and taken
+//! off.
 
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,8 @@
 //! They turn platform events into [`Envelope`](vocative_contract::envelope::Envelope)s and platform-neutral parts
 //! into posts, as `vocative_contract` says. An adapter knows no store, no model and no agent.
 //!
-//! Reading order: `render`, `export`, then one platform: `wire` -> `translate` -> transport -> `api` -> `render` -> `outbound`.
+//! Reading order: `render`, `export`, then one platform: `wire` -> `translate` -> transport -> `api` -> `render` ->
+//! `outbound`.
 
 pub mod backoff;
 pub mod chance;

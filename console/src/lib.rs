@@ -1,8 +1,8 @@
 //! The web console: pages that show what a daemon does, and forms with which people decide.
 //!
 //! Everything a page shows comes from a [`Desk`], which the daemon implements; the console knows no store, no agent and
-//! no configuration. Each page shows what strangers typed, so texts are escaped by their type (maud), the browser runs one
-//! script of ours that knows fixed ids, and `walls` stand around every request.
+//! no configuration. Each page shows what strangers typed, so texts are escaped by their type (maud), the browser runs
+//! one script of ours that knows fixed ids, and `walls` stand around every request.
 //!
 //! Reading order: `desk` (what may be read and done), `person` (who, and what their role allows), `walls`, `sessions`,
 //! `state`, `login`, `page` (the frame of a page), `views` (what the desk answers), then a file per page in `pages`.

@@ -4,9 +4,10 @@
 //!    site can't reach the console under a name of its own (DNS rebinding).
 //! 2. *Origin*: a request that changes something must come from a page of the console, as the browser reports
 //!    (`Sec-Fetch-Site`, `Origin`). No other site's page may embed, fetch or post.
-//! 3. *Content security policy*: no script but ours, nothing from elsewhere, no frames, no text that becomes HTML in the
-//!    browser (Trusted Types, and no policy may be made).
-//! 4. *Cookie*: `HttpOnly; SameSite=Strict`, and `__Host-` with `Secure` where the console is not reached on this machine.
+//! 3. *Content security policy*: no script but ours, nothing from elsewhere, no frames, no text that becomes HTML in
+//!    the browser (Trusted Types, and no policy may be made).
+//! 4. *Cookie*: `HttpOnly; SameSite=Strict`, and `__Host-` with `Secure` where the console is not reached on this
+//!    machine.
 
 use std::net::IpAddr;
 

@@ -271,7 +271,8 @@ impl JobKind {
                 attempts_max: Some(TITLE_ATTEMPTS_MAX),
                 ..JobLimits::BY_MODEL
             },
-            // With the growing waits 15 attempts take about four hours. A server that hangs takes at most four of the slots.
+            // With the growing waits 15 attempts take about four hours. A server that hangs takes at most four of the
+            // slots.
             Self::TellHook => JobLimits {
                 slots: 16,
                 slots_of_account: 4,

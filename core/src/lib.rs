@@ -1,12 +1,15 @@
 //! The words of the project, and every decision as a pure function. No I/O, no clock, no SQL, nothing that waits.
 //!
-//! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`, `wall_clock`,
-//! `command`, `counted`, `coverage`, `history`, `job`, `model_rest`, `options`, `search`, `sent`, `slots`, `summary`, `timing`, `title`, `tokens`,
-//! `tool_call`; [`words`] (what the daemon itself says in rooms, in every language).
-//! Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent), [`sending`]
-//! (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
-//! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what they decide), [`questioning`] (what a model asks people, and whose answer counts), [`eliciting`] (what a server of tools asks people), [`delegating`] (whether an agent may ask another one, and with which share),
-//! [`remembering`] (what agents remember of what people said, and where it may appear), [`routing`] (which agent of a network is next), [`scheduling`] (what starts when), [`queueing`] (which job is next, and what follows an attempt).
+//! Words first: `ids`, `place`, `turn`, `file`, `run`, `run_event`, `outbox`, `probing`, `addressing`, `manners`,
+//! `wall_clock`, `command`, `counted`, `coverage`, `history`, `job`, `model_rest`, `options`, `search`, `sent`,
+//! `slots`, `summary`, `timing`, `title`, `tokens`, `tool_call`; [`words`] (what the daemon itself says in rooms, in
+//! every language). Then the decisions: [`judging`] (whom a message addresses), [`prompting`] (what a model is sent),
+//! [`sending`] (what becomes of a post), [`running`] (what becomes of a run), [`folding`] (what a summary stands for),
+//! [`acting`] (what becomes of a tool call), [`approving`] (which call needs a person, what they see of it, and what
+//! they decide), [`questioning`] (what a model asks people, and whose answer counts), [`eliciting`] (what a server of
+//! tools asks people), [`delegating`] (whether an agent may ask another one, and with which share), [`remembering`]
+//! (what agents remember of what people said, and where it may appear), [`routing`] (which agent of a network is next),
+//! [`scheduling`] (what starts when), [`queueing`] (which job is next, and what follows an attempt).
 
 pub mod acting;
 pub mod addressing;

@@ -46,7 +46,8 @@ pub enum Happening {
         /// The arguments; `None` once the run is let go: the timeline has them then.
         arguments: Option<String>,
     },
-    /// A tool that is being called says how far it is. Only the newest of a call is kept, and none once the run is let go.
+    /// A tool that is being called says how far it is. Only the newest of a call is kept, and none once the run is let
+    /// go.
     ToolProgress {
         /// The step.
         step: u32,

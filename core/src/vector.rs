@@ -7,8 +7,8 @@ pub const DIMENSIONS_MAX: usize = 4_096;
 const STEPS: f32 = 127.0;
 
 /// How far the likest of many vectors must be over the mean likeness, in standard deviations, to say anything.
-/// *Source:* all-MiniLM-L6-v2 in rooms of `vocative-lab recall`: of queries whose answer was among the five likest lines nine
-/// in ten are above 6.0; of those in a language that the model does not know half are below 5.5.
+/// *Source:* all-MiniLM-L6-v2 in rooms of `vocative-lab recall`: of queries whose answer was among the five likest
+/// lines nine in ten are above 6.0; of those in a language that the model does not know half are below 5.5.
 const STANDS_OUT_MIN: f32 = 6.0;
 /// Among fewer vectors, no outlier can be recognised.
 const COMPARED_MIN: usize = 1_000;

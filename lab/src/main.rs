@@ -6,9 +6,10 @@
 //!
 //! Reading order: `args`, `crash`, then `plan` (which kills), `piece` (how they are dealt out), `scene` (what people
 //! say, and what must come back), `stage` (platforms and model), `process` (the daemon), `play` (one piece of
-//! kills), `memory` (the rows that import and erase), `noting` (those that learn), `network` (those of several agents), `tally` (what came of it, and whether that is allowed);
-//! then `sim`; then `recall`, which measures how much of what was said is found again; `documents`, which measures the reading of folders;
-//! `learning`, which judges memory; `cells`, which measures many daemons on one machine.
+//! kills), `memory` (the rows that import and erase), `noting` (those that learn), `network` (those of several agents),
+//! `tally` (what came of it, and whether that is allowed); then `sim`; then `recall`, which measures how much of what
+//! was said is found again; `documents`, which measures the reading of folders; `learning`, which judges memory;
+//! `cells`, which measures many daemons on one machine.
 
 mod args;
 mod cells;

@@ -1,5 +1,5 @@
-//! The rows about several agents: a network decides, its agents are asked, one of them gives another one a task, and the
-//! daemon is killed around each commit of that. Nobody is asked twice, and the room reads one answer.
+//! The rows about several agents: a network decides, its agents are asked, one of them gives another one a task, and
+//! the daemon is killed around each commit of that. Nobody is asked twice, and the room reads one answer.
 
 use serde_json::json;
 use vocative_sandbox::model::ModelReply;

@@ -284,7 +284,8 @@ impl LabStage {
         };
     }
 
-    /// The button that changes the call of this card, if a person does so before allowing it: no card of a changed call.
+    /// The button that changes the call of this card, if a person does so before allowing it: no card of a changed
+    /// call.
     fn changing_button(&self, channel: &str, ts: &str) -> Option<String> {
         let mut posts = self.slack_posts(channel).into_iter();
         let blocks = posts.find(|post| post.ts == ts)?.blocks?;

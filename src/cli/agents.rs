@@ -1,4 +1,4 @@
-//! `vocative agents`: which model answers for whom, and whether it is asked.
+//! `vocative agents`: the agents, their models, and whether these are asked or held.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::admin::operations::AdminOperation;
 use crate::admin::view::{AgentView, ReleasedModelView};
 use crate::daemon::start::wall_clock;
 
-/// Lists agents, or lets the model of one be asked again.
+/// Lists agents, or has the model of one asked again.
 pub(super) async fn run(args: &AgentsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let format = match &args.command {
         Some(AgentsCommand::Release { name }) => {

@@ -1,4 +1,4 @@
-//! `vocative status --alive`.
+//! `vocative status --alive`: a health check.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::admin::operations::AdminOperation;
 use crate::admin::view::AliveView;
 use crate::daemon::start::wall_clock;
 
-/// For health checks: whether a daemon answers, whatever it says of itself.
+/// Succeeds if a daemon answers, whatever state it is in.
 pub(super) async fn run(context: &CliContext) -> Result<ExitCode, CliError> {
     let unavailable = |what: &str| CliError::Unavailable {
         what: what.to_owned(),

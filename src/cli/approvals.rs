@@ -19,7 +19,7 @@ use vocative_core::words::Language;
 /// Characters of arguments in the list.
 const ARGUMENTS_CHARS: usize = 48;
 
-/// Lists, shows and decides.
+/// Lists and shows calls, decides about them, and lists and revokes standing consents.
 pub(super) async fn run(
     command: &ApprovalsSubcommand,
     context: &CliContext,
@@ -96,7 +96,8 @@ fn print(
     })
 }
 
-/// Which calls are meant: one by its id, or all of a list as they stand there.
+/// The calls to decide about: one by its id, or every open call of a saved list, each with the digest that the list
+/// has.
 fn wanted(
     id: Option<&str>,
     listed: Option<&Path>,
@@ -117,7 +118,7 @@ fn wanted(
     Ok(open.map(|it| (it.id, Some(it.digest))).collect())
 }
 
-/// What the arguments are to be: as they stand there, or what a file holds.
+/// The changed arguments: the given text itself, or the content of the file that it names.
 fn changed(text: &str) -> Result<String, CliError> {
     if reads_as_change(text) {
         return Ok(text.to_owned());
@@ -129,7 +130,7 @@ fn changed(text: &str) -> Result<String, CliError> {
     })
 }
 
-/// Decides about each; of a list, what can't be decided is told and left.
+/// Decides about each call. Of a list, a call that can't be decided is reported and skipped.
 async fn decide(
     context: &CliContext,
     wanted: Vec<(String, Option<String>)>,
@@ -248,7 +249,7 @@ fn report(approvals: &[ApprovalView]) -> String {
     table(&header, &cells) + "\n`vocative approvals show ID` shows all of one.\n"
 }
 
-/// All of one, as it will run.
+/// One call in full, with its arguments as it will run.
 fn shown(approval: &ApprovalView) -> String {
     let place = [approval.channel.as_deref().unwrap_or("?"), &approval.chat];
     let lists: Vec<String> = approval

@@ -1,6 +1,6 @@
-//! The command line: what can be asked, and the help that explains it.
+//! The command line: its commands and options, and their help.
 //!
-//! Reading order: this page, then a file per subject; `examples` is what helps end with.
+//! Reading order: this page, then a file per subject; `examples` has the texts at the end of each help.
 
 mod console;
 mod conversations;

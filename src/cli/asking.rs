@@ -1,4 +1,4 @@
-//! Asks the running daemon over its socket; without one, opens the store itself.
+//! Runs an admin operation in the daemon, over its socket; without a daemon, in this process on the store.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -20,9 +20,9 @@ use crate::skills::Shelf;
 use crate::tools::mcp::McpServers;
 use vocative_store::{Store, StoreError, StoreOptions};
 
-/// The daemon's answer, or this process's own on the store.
+/// Runs one operation in the daemon; without a daemon, in this process on the store.
 ///
-/// Reading opens the store read-only; writing takes its lock.
+/// A read opens the store read-only; a write takes its lock.
 ///
 /// # Errors
 /// The daemon's words for why it can't, or that there is neither a daemon nor a store.
@@ -40,18 +40,18 @@ async fn answer(context: &CliContext, operation: AdminOperation) -> Result<Value
     answer
 }
 
-/// The daemon or the store, asked several questions in a row.
+/// Runs several operations in a row: in the daemon, or without one in this process on the store.
 pub(super) struct Answerer {
     /// The configuration, or what is wrong with it.
     config: Result<Config, ConfigError>,
     /// The daemon's socket.
     socket: PathBuf,
-    /// Set once no daemon answered.
+    /// The operations on the store, once no daemon answered.
     own: Option<Operations>,
 }
 
 impl Answerer {
-    /// A running daemon answers also while the configuration at hand has mistakes.
+    /// Finds the daemon's socket. A running daemon is asked even if the configuration at hand has mistakes.
     ///
     /// # Errors
     /// Everything wrong with the configuration, if not even the daemon's socket can be found in it.
@@ -80,7 +80,7 @@ impl Answerer {
         is_there.then(|| self.socket.clone())
     }
 
-    /// The database that is asked about.
+    /// The path of the database.
     ///
     /// # Errors
     /// What is wrong with the configuration, which says where it is.
@@ -89,7 +89,7 @@ impl Answerer {
         Ok(config.daemon.data_dir.join(DATABASE_NAME))
     }
 
-    /// The daemon's answer, or this process's own on the store.
+    /// Runs one operation in the daemon; without a daemon, in this process on the store.
     ///
     /// # Errors
     /// As for [`ask`].
@@ -120,7 +120,7 @@ impl Answerer {
         answered.map_err(|cause| not_asked(&cause))
     }
 
-    /// Warns that the daemon runs with the configuration it read at its start, and would not start with this one.
+    /// Warns that the configuration at hand has mistakes: the daemon still runs with the one that it read at its start.
     fn warn_of_mistakes(&self) {
         if let Err(cause) = &self.config {
             let _ = writeln!(
@@ -132,7 +132,7 @@ impl Answerer {
         }
     }
 
-    /// The operations on the store; none if a daemon answers by now.
+    /// The operations on the store, which is opened on first use; `None` if a daemon answers by now.
     async fn own(&mut self, is_write: bool) -> Result<Option<Operations>, CliError> {
         if self.own.is_none() {
             let config = self.config.as_ref().map_err(Clone::clone)?;
@@ -153,16 +153,16 @@ impl Answerer {
     }
 }
 
-/// The source of answers to many questions in a row: the running daemon, or this process on the store.
+/// Where several operations are run: in the daemon, or in this process on the store.
 pub(super) enum OperationsSource {
     /// The daemon behind that socket.
     Daemon(PathBuf),
-    /// This process; a daemon can't start meanwhile.
+    /// This process; while the store is open for writing, no daemon can start.
     Store(Box<Operations>),
 }
 
 impl OperationsSource {
-    /// Finds the source. Without a daemon the store is opened, for writing if `is_write`.
+    /// Looks for a daemon; without one, opens the store, for writing if `is_write`.
     ///
     /// # Errors
     /// If there is neither a daemon nor a store.
@@ -176,12 +176,12 @@ impl OperationsSource {
         Ok(Self::Daemon(socket.clone()))
     }
 
-    /// Whether it is a running daemon.
+    /// Whether a running daemon is asked.
     pub(super) fn is_daemon(&self) -> bool {
         matches!(self, Self::Daemon(_))
     }
 
-    /// Asks one question.
+    /// Runs one operation.
     ///
     /// # Errors
     /// The words of whoever was asked, or that the daemon is gone.
@@ -224,7 +224,7 @@ fn typed<T: DeserializeOwned>(answer: Value) -> Result<T, CliError> {
         .map_err(|cause| CliError::failed("the daemon answered in another version's words", cause))
 }
 
-/// What a daemon could not be asked for, or what it answered instead.
+/// The error for a daemon that could not be asked, or that refused.
 fn not_asked(cause: &std::io::Error) -> CliError {
     let what = cause.to_string();
     let advice = match cause.kind() {
@@ -248,7 +248,7 @@ fn not_asked(cause: &std::io::Error) -> CliError {
     }
 }
 
-/// The operations on the store itself, opened by this process. None if a daemon answers by now.
+/// Opens the store and returns the operations on it; `None` if a daemon answers by now.
 async fn operations(config: &Config, is_write: bool) -> Result<Option<Operations>, CliError> {
     let Some(store) = open(config, is_write).await? else {
         return Ok(None);
@@ -265,13 +265,13 @@ async fn operations(config: &Config, is_write: bool) -> Result<Option<Operations
     }))
 }
 
-/// How long a command waits for a database that another process has, without a socket that answers: a daemon that
-/// starts has no socket yet, one that ends has none any more.
+/// How long a command waits while another process holds the database and no socket answers: a daemon that is starting
+/// has no socket yet, one that is ending has none any more.
 const HANDOVER_MAX: Duration = Duration::from_secs(10);
-/// How often it looks meanwhile.
+/// How often the command tries again meanwhile.
 const HANDOVER_LOOK: Duration = Duration::from_millis(50);
 
-/// The store, or none if a daemon answers by now.
+/// Opens the store; `None` if a daemon answers by now.
 async fn open(config: &Config, is_write: bool) -> Result<Option<Store>, CliError> {
     let path = config.daemon.data_dir.join(DATABASE_NAME);
     if !path.exists() {
@@ -304,13 +304,13 @@ async fn open(config: &Config, is_write: bool) -> Result<Option<Store>, CliError
     }
 }
 
-/// What to do with a damaged database.
+/// Advice on a damaged database.
 const DAMAGED: &str = "\
 Nothing is written onto it any more, and nothing is acknowledged that was not stored. Stop the daemon if it \
 runs, keep the whole data folder (`cp -a`), and look into `dmesg` for the disk. Then put the newest backup in \
 its place: `vocative restore FILE`; the damaged database is kept beside it. `vocative check --database` \
 lists what is damaged; docs/OPERATIONS.md, \"The database is damaged\", says what to do without a backup.";
-/// What to do with a backup that can't be restored.
+/// Advice on a backup that can't be restored.
 const BAD_BACKUP: &str = "\
 Nothing was restored, and the database that is there has not changed. Restore another backup; \
 `vocative restore` verifies each before it takes the database's place.";
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use crate::config::Environment;
 
-    /// A configuration whose folders are in this one, and the database of another process.
+    /// A configuration with its folders in this one, and a store that holds the lock on its database.
     fn locked(folder: &Path) -> (Config, Store) {
         let text = format!(
             "[daemon]\ndata_dir = \"{0}\"\nruntime_dir = \"{0}\"\n",

@@ -78,7 +78,7 @@ fn find_folder(target: &Path) -> Result<(), CliError> {
     })
 }
 
-/// Puts a backup in the database's place.
+/// Puts a backup in the place of the database.
 pub(super) async fn restore(
     args: &RestoreArgs,
     context: &CliContext,
@@ -101,7 +101,7 @@ pub(super) async fn restore(
     Ok(Exit::Ok.into())
 }
 
-/// Copying waits for the disk: it has a thread of its own.
+/// Runs a copy on a thread of its own, because it waits for the disk, and shows its progress.
 async fn off_thread<T: Send + 'static>(
     job: impl FnOnce(&dyn Fn(CopyProgress)) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<Result<T, StoreError>, CliError> {
@@ -115,10 +115,10 @@ async fn off_thread<T: Send + 'static>(
         .map_err(|cause| CliError::failed("the copy ended badly", cause))
 }
 
-/// A line on stderr that shows the progress, on a terminal.
+/// A progress line on stderr, if that is a terminal.
 #[derive(Default)]
 struct Bar {
-    /// The percentage shown, and one; 0 = nothing yet.
+    /// What is shown: the percentage plus 1, or a larger number for a later phase; 0 = nothing yet.
     shown: AtomicU64,
 }
 
@@ -152,7 +152,7 @@ impl Bar {
     fn write(text: &str) {
         let mut stderr = std::io::stderr().lock();
         if stderr.is_terminal() {
-            // If stderr is closed, there is no one to show it to.
+            // If stderr is closed, nobody sees the line.
             let _ = write!(stderr, "\r\x1b[2K{text}").and_then(|()| stderr.flush());
         }
     }

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use super::table::table;
 use crate::admin::view::CapacityView;
 
-/// Tables that are shown by name; the rest is one line.
+/// How many tables are listed by name; the others share one line.
 const TABLES_SHOWN: usize = 8;
 const MIB: u64 = 1 << 20;
 
-/// What uses the space and what is left, for people.
+/// What uses the space and how much is left, as text.
 pub(super) fn report(view: &CapacityView) -> String {
     let mut out = String::new();
     let _ = writeln!(

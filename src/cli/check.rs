@@ -20,7 +20,7 @@ use vocative_core::options::RecallMode;
 use vocative_core::routing::bounds::{longest_path, worst_cost};
 use vocative_store::{CheckReport, StoreError};
 
-/// Checks the configuration and its secrets; with `--live` the platforms, too.
+/// Checks the configuration and its secrets; with `--live` also the platforms, with `--database` only the database.
 pub(super) async fn run(args: &CheckArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     if args.database {
         let (config, _) = context.load_config()?;
@@ -46,7 +46,7 @@ pub(super) async fn run(args: &CheckArgs, context: &CliContext) -> Result<ExitCo
     Ok(exit.into())
 }
 
-/// Looks through the whole database.
+/// Checks the whole database and all stored files.
 async fn database(config: &Config, context: &CliContext) -> Result<ExitCode, CliError> {
     let path = config.daemon.data_dir.join(DATABASE_NAME);
     if !path.exists() {
@@ -164,7 +164,7 @@ fn report(
     out
 }
 
-/// How far a network can go with one question, and what that costs at most.
+/// The longest path of a network for one question, and its cost at most.
 fn network_line(config: &Config, agent: &Agent) -> Option<String> {
     let network = &agent.network.as_ref()?.network;
     let (path, worst) = (longest_path(network), worst_cost(network, &steps(config)));
@@ -182,7 +182,7 @@ fn network_line(config: &Config, agent: &Agent) -> Option<String> {
     ))
 }
 
-/// How much the agents and networks can come to that are asked for one question, beside the agent or network itself.
+/// The most work that the agents that `agent` may ask, directly or through others, add to one question.
 fn asking_line(all: &BTreeMap<AgentName, WorkBounds>, agent: &Agent) -> Option<String> {
     let below = worst_below(all, &agent.name);
     (below != Below::default()).then(|| {
@@ -195,7 +195,7 @@ fn asking_line(all: &BTreeMap<AgentName, WorkBounds>, agent: &Agent) -> Option<S
     })
 }
 
-/// What bounds one run of each agent and network.
+/// The limits of one run of each agent and network.
 fn askings(config: &Config) -> BTreeMap<AgentName, WorkBounds> {
     let steps = steps(config);
     let model_calls = |agent: &Agent| match &agent.network {
@@ -214,7 +214,7 @@ fn askings(config: &Config) -> BTreeMap<AgentName, WorkBounds> {
     agents.map(|it| (it.name.clone(), asking(it))).collect()
 }
 
-/// Calls of a model for one run of each agent.
+/// The most model calls in one run of each agent.
 fn steps(config: &Config) -> BTreeMap<AgentName, u32> {
     let agents = config.agents.values();
     agents
@@ -222,7 +222,7 @@ fn steps(config: &Config) -> BTreeMap<AgentName, u32> {
         .collect()
 }
 
-/// What of a room reaches a model though it was not said to its agent.
+/// Says that overheard lines, which were not said to the agent, reach its model.
 fn recall_line(config: &Config, agent: &Agent) -> Option<String> {
     let prompt = &agent.prompt;
     let is_wanted = prompt.recall == RecallMode::Auto && prompt.recall_max_tokens > 0;

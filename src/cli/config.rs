@@ -7,7 +7,7 @@ use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::manifest;
 
-/// Prints what is asked for.
+/// Prints the configuration, its schema, an example or the manifest.
 pub(super) fn run(command: &ConfigCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     let text = match command {
         ConfigCommand::Show => context.load_config()?.0.show(),

@@ -1,4 +1,4 @@
-//! `vocative console`: a link into the console, and what people looked at and did there.
+//! `vocative console`: a link into the console, and its audit: logins, views of direct chats, actions.
 
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ pub(super) async fn run(
     Ok(Exit::Ok.into())
 }
 
-/// Only a running daemon has a console to come into.
+/// Asks the daemon for a link; without a daemon there is no console.
 async fn link(name: String, context: &CliContext) -> Result<ConsoleLinkView, CliError> {
     let mut answerer = Answerer::new(context)?;
     if answerer.daemon().await.is_none() {

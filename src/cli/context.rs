@@ -1,4 +1,4 @@
-//! What every command has at hand: the options of every command, the environment, stdout.
+//! What every command needs: the global options, the environment, stdout.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ use super::error::CliError;
 use super::logging;
 use crate::config::{Config, Environment, Secrets, Warning};
 
-/// What every command has at hand.
+/// What every command needs.
 #[derive(Debug)]
 pub(super) struct CliContext {
-    /// The options of every command.
+    /// The global options.
     pub global: GlobalArgs,
     /// The environment.
     pub environment: Environment,
@@ -76,8 +76,7 @@ impl CliContext {
         )
     }
 
-    /// Writes a result to stdout, without what could steer a terminal. A reader that has closed it has
-    /// seen enough: no failure.
+    /// Writes a result to stdout, with what could steer a terminal escaped. A closed pipe is no error.
     ///
     /// # Errors
     /// If stdout can't be written.
@@ -85,7 +84,7 @@ impl CliContext {
         self.print_on(text).map(|_| ())
     }
 
-    /// The same; returns whether stdout still has a reader, so that a caller can stop printing.
+    /// Like [`Self::print`]; returns whether stdout still has a reader, so that a caller can stop printing.
     ///
     /// # Errors
     /// As for [`Self::print`].
@@ -114,7 +113,7 @@ pub(super) async fn reader_gone() {
     }
 }
 
-/// Stdout, to be watched and not to be written.
+/// Stdout as a pipe, to watch whether its reader is there; `None` if it is no pipe.
 fn stdout_pipe() -> Option<pipe::Sender> {
     let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
     let stdout = File::from(stdout);
@@ -122,8 +121,8 @@ fn stdout_pipe() -> Option<pipe::Sender> {
     is_pipe.then(|| pipe::Sender::from_owned_fd_unchecked(stdout.into()).ok())?
 }
 
-/// The text with what people may have typed to steer a terminal, control characters and changes of
-/// the writing direction, as `\u` escapes: visible in a text, the same string in JSON.
+/// The text with what can steer a terminal, control characters and changes of the writing direction, as `\u` escapes:
+/// visible in a text, and still the same string in JSON.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))

@@ -17,13 +17,13 @@ use crate::admin::view::{
 use vocative_core::counted::counted;
 use vocative_core::price::shown_amount;
 
-/// Characters of a tool's call or result that people are shown; `--format json` has all.
+/// Characters of a tool's call or result in the table; `--format json` has all.
 const TOOL_TEXT_CHARS: usize = 400;
 
-/// Characters of a title that a list shows.
+/// Characters of a title in the list.
 const TITLE_CHARS: usize = 40;
 
-/// Characters of an id that are shown at least; more where several begin with the same.
+/// The fewest characters of an id in the list; more are shown where ids begin alike.
 const ID_CHARS_MIN: usize = 18;
 
 /// Lists conversations, the most recently active first.
@@ -60,7 +60,7 @@ pub(super) async fn list(args: &ListArgs, context: &CliContext) -> Result<ExitCo
     Ok(Exit::Ok.into())
 }
 
-/// How many characters tell all these ids apart: those made by one import begin alike.
+/// How many characters tell all these ids apart; ids from one import begin alike.
 fn telling_chars(ids: &[&str]) -> usize {
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();
@@ -84,7 +84,7 @@ fn row(view: &ConversationView, id_chars: usize) -> Vec<String> {
     ]
 }
 
-/// The run at work in a conversation, and whether it is archived.
+/// The run in progress in a conversation, and whether the conversation is archived.
 fn standing(view: &ConversationView) -> String {
     let run = view
         .active_run
@@ -146,7 +146,7 @@ pub(super) async fn show(args: &ShowArgs, context: &CliContext) -> Result<ExitCo
     Ok(Exit::Ok.into())
 }
 
-/// Finds what was said.
+/// Searches in a conversation.
 pub(super) async fn search(args: &SearchArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let operation = AdminOperation::Search {
         name: args.conversation.clone(),
@@ -204,7 +204,7 @@ fn found(view: &SearchView) -> String {
     out
 }
 
-/// A message beside a hit, marked as one.
+/// A message next to a hit; the dot behind its number tells it from a hit.
 fn beside(out: &mut String, it: &BesideView) {
     let text = it.text.replace('\n', " ");
     let at = instant(Some(it.sent_at_ms));
@@ -244,7 +244,7 @@ fn report(view: &ConversationDetailView) -> String {
     out
 }
 
-/// What a run cost, where its models have prices.
+/// The cost of a run; empty where its models have no prices.
 fn costing(cost_micros: u64) -> String {
     match cost_micros {
         0 => String::new(),
@@ -252,7 +252,7 @@ fn costing(cost_micros: u64) -> String {
     }
 }
 
-/// Which models answered a run's steps.
+/// The models that answered a run's steps.
 fn by_models(models: &[String]) -> String {
     match models {
         [] => String::new(),
@@ -260,7 +260,7 @@ fn by_models(models: &[String]) -> String {
     }
 }
 
-/// Where a run has read content that the people who asked did not write.
+/// The calls by which a run has read content that its askers did not write.
 fn having_read(read: &[String]) -> String {
     match read {
         [] => String::new(),
@@ -268,7 +268,7 @@ fn having_read(read: &[String]) -> String {
     }
 }
 
-/// What hooks said of a run.
+/// What hooks said about a run.
 fn judged(hooks: &[String]) -> String {
     match hooks {
         [] => String::new(),
@@ -398,13 +398,13 @@ fn turn_lines(out: &mut String, turn: &TurnView) {
     );
 }
 
-/// Further lines of a text stand below its first.
+/// Indents all lines after the first.
 pub(super) fn indented(text: &str) -> String {
     looked_at(text.len());
     text.replace('\n', "\n        ")
 }
 
-/// What is not done yet, or went wrong.
+/// Runs that are not done, and posts that are not sent.
 fn work_lines(out: &mut String, turn: &TurnView) {
     for run in turn.runs.iter().filter(|run| run.state != "done") {
         let reason = run.reason.as_deref().unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::admin::operations::AdminOperation;
 use crate::admin::view::CostView;
 use vocative_core::price::shown_amount;
 
-/// Lists what calls cost, added up.
+/// Lists the costs, added up by day, channel, room, person, agent or model.
 pub(super) async fn run(args: &CostsArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let now_ms = chrono::Utc::now().timestamp_millis();
     let since_ms = since_ms(&args.since, now_ms).map_err(CliError::Usage)?;

@@ -1,4 +1,4 @@
-//! `vocative erase`: takes a person or a conversation out for good.
+//! `vocative erase`: erases a person or a conversation for good.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -12,10 +12,10 @@ use crate::admin::operations::{AdminOperation, EraseTarget};
 use crate::admin::view::{ErasePlanView, EraseView, VerificationView};
 use vocative_core::counted::counted;
 
-/// What has to be typed.
+/// The word to type as confirmation.
 const CONFIRMATION: &str = "erase";
 
-/// Says what would go, asks, erases, and says what was done.
+/// Shows what would be erased, asks for confirmation, erases, and reports.
 pub(super) async fn run(args: &EraseArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let target = target(args);
     let operation = AdminOperation::ErasePlan {
@@ -61,7 +61,7 @@ fn target(args: &EraseArgs) -> EraseTarget {
     }
 }
 
-/// Asks the person at the terminal.
+/// Asks the person at the terminal for confirmation.
 fn is_confirmed(plan: &ErasePlanView) -> Result<bool, CliError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

@@ -1,4 +1,4 @@
-//! What a command can fail with, by what the person should do next; each has its exit code.
+//! The errors of commands, by what the person should do next; each has its exit code.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ pub type ErrorCause = Box<dyn Error + Send + Sync>;
 pub enum Exit {
     /// All is well.
     Ok = 0,
-    /// It failed, or something needs a person.
+    /// The command failed, or something needs a person.
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,
@@ -91,7 +91,7 @@ pub enum CliError {
         #[source]
         cause: Option<ErrorCause>,
     },
-    /// Anything else.
+    /// Any other failure.
     #[error("{what}")]
     Failed {
         /// What failed.
@@ -114,7 +114,7 @@ impl CliError {
         }
     }
 
-    /// Its exit code.
+    /// The exit code of the error.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
@@ -140,11 +140,11 @@ impl CliError {
         }
     }
 
-    /// The whole chain of causes, and what to do.
+    /// The error with the whole chain of causes, and what to do.
     #[must_use]
     pub fn report(&self) -> String {
         let mut text = format!("error: {self}");
-        // A configuration error is shown as it is; its own text is all there is.
+        // A configuration error has no chain of causes: its own text says everything.
         let mut cause = self.source();
         while let Some(error) = cause {
             text.push_str(&format!("\n  because: {error}"));

@@ -1,4 +1,4 @@
-//! `vocative events`: what happened in a run or a conversation, and what happens.
+//! `vocative events`: what happened in a run or a conversation, and with `--follow` what happens from now on.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -12,10 +12,10 @@ use super::table::{instant, of_cache, one_line};
 use crate::admin::operations::AdminOperation;
 use crate::admin::told::{EventView, EventsView};
 
-/// Between two looks at what has happened.
+/// The pause between two looks for new events.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Characters of a text that people are shown; `--format json` has all.
+/// Characters of a text in a line for people; `--format json` has all.
 const TEXT_CHARS: usize = 400;
 
 /// Prints events, and goes on until the run has ended if asked to follow.
@@ -23,7 +23,7 @@ pub(super) async fn run(args: &EventsArgs, context: &CliContext) -> Result<ExitC
     let mut answerer = Answerer::new(context)?;
     let followed = tokio::select! {
         followed = follow(args, context, &mut answerer) => followed,
-        // It has seen enough, also while nothing happens.
+        // Ends the command once nobody reads its output any more, even while nothing happens.
         () = reader_gone() => Ok(()),
     };
     answerer.close().await?;
@@ -40,8 +40,8 @@ async fn follow(
     let mut is_first = true;
     loop {
         let view = page(args, answerer, after).await?;
-        // A whole conversation is long: whoever follows one wants what comes. A run is told from its
-        // beginning, and so is what is read without following.
+        // Following a conversation starts with what comes next, because all of it would be long. A run, and anything
+        // that is not followed, is told from its beginning.
         let is_whole = !(args.follow && view.is_conversation);
         if is_first && args.after.is_none() && is_whole {
             (is_first, after) = (false, Some(0));
@@ -87,7 +87,7 @@ fn line(event: &EventView, format: TextFormat) -> Result<String, CliError> {
     }
 }
 
-/// An event as people read it.
+/// An event as a line for people.
 fn shown(event: &EventView) -> String {
     let data = &event.data;
     let word = |name: &str| data[name].as_str().unwrap_or_default();

@@ -99,7 +99,7 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
         };
         page = answerer
             .ask(AdminOperation::Export {
-                // By id: it may be called something else meanwhile.
+                // By id, because the conversation may get another title meanwhile.
                 name: page.conversation.id.clone(),
                 after: Some(next),
                 as_of: Some(page.as_of),
@@ -109,7 +109,7 @@ async fn write(args: &ExportArgs, answerer: &mut Answerer) -> Result<(), CliErro
     }
 }
 
-/// Where an export goes. A file has its name once it is whole.
+/// Where an export is written. A file gets its name only once it is whole.
 enum ExportTarget {
     Stdout,
     File {
@@ -155,7 +155,7 @@ impl ExportTarget {
         match self {
             Self::Stdout => {
                 let stdout = std::io::stdout();
-                // What people typed must not steer a terminal. A file or a program gets the text as it is.
+                // On a terminal, typed text must not steer it. A file or a program gets the text unchanged.
                 let shown = if stdout.is_terminal() {
                     harmless(text)
                 } else {
@@ -195,8 +195,8 @@ impl ExportTarget {
     }
 }
 
-/// Gives a file a name that nobody has; a file that came by that name meanwhile stays as it is, where the file
-/// system can tell.
+/// Renames a file to a name that is free. If a file took that name meanwhile, it is kept where the file system can
+/// rename without replacing.
 fn rename_to_new(from: &Path, to: &Path) -> std::io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS) => std::fs::rename(from, to),

@@ -1,4 +1,4 @@
-//! The attached files of an export: copied beside it, each once, under their hash.
+//! The attached files of an export: each is copied once into a folder, under its hash.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,16 +8,16 @@ use crate::admin::view::ExportMessageView;
 use vocative_core::file::ContentId;
 use vocative_store::copy_stored_file;
 
-/// The longest ending of a name that is taken on.
+/// The longest file name extension that a copy keeps.
 const ENDING_MAX_CHARS: usize = 8;
 
 /// Copies stored files into a folder.
 pub(super) struct FileCopies {
     database: PathBuf,
     folder: PathBuf,
-    /// Where each is.
+    /// The path of each copy.
     done: HashMap<ContentId, PathBuf>,
-    /// What is wrong with those that could not be copied.
+    /// Why files could not be copied.
     lost: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl FileCopies {
         }
     }
 
-    /// Copies the files of messages, which name the copies from then on.
+    /// Copies the attached files of messages, and sets their paths to the copies.
     ///
     /// # Errors
     /// The folder can't be written.
@@ -67,7 +67,7 @@ impl FileCopies {
         }
     }
 
-    /// Says what could not be copied.
+    /// Reports the files that could not be copied.
     ///
     /// # Errors
     /// Something could not.
@@ -91,7 +91,7 @@ impl FileCopies {
     }
 }
 
-/// The ending of a name, with its dot, if it is a plain one: programs go by it.
+/// The extension of a file name with its dot, which programs go by; empty unless it is short and alphanumeric.
 fn ending_of(name: &str) -> String {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let is_plain = ending.len() <= ENDING_MAX_CHARS

@@ -1,4 +1,4 @@
-//! Whether the daemon will be able to use its folders, found out without making them.
+//! Checks whether the daemon will be able to use its folders, without making them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -10,7 +10,7 @@ use crate::config::Config;
 /// How many bytes are written to see whether the disk has room.
 const TRIED_BYTES: usize = 4_096;
 
-/// Looks at the folders of the database and of the socket; what a person should know of them.
+/// Checks the data folder and the runtime folder; returns warnings.
 ///
 /// # Errors
 /// What no user could make work: a file in the way, a full or failing disk. That this process may not
@@ -26,7 +26,7 @@ pub(super) fn look(config: &Config) -> Result<Vec<String>, CliError> {
             continue;
         };
         let place = place.display();
-        // Another user may, or the same one outside of a unit that sees everything read-only.
+        // Another user may be able to, or the same one outside of a unit that makes the file system read-only.
         if matches!(
             cause.kind(),
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
@@ -45,7 +45,7 @@ pub(super) fn look(config: &Config) -> Result<Vec<String>, CliError> {
     Ok(warnings)
 }
 
-/// Writes a file and takes it away again, in the folder or in the nearest one above it that is there.
+/// Writes a file in the folder, or in its nearest ancestor that exists, and removes it again.
 fn try_folder(folder: &Path) -> Result<(), (&Path, std::io::Error)> {
     let place = folder
         .ancestors()

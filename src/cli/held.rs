@@ -1,4 +1,4 @@
-//! `vocative held`: posts that wait for a person, and decisions about them.
+//! `vocative held`: posts and questions that wait for a person, and decisions about them.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::admin::view::{HeldRunView, PostView, ReleasedView};
 /// Characters of a post's text in the list.
 const TEXT_CHARS: usize = 48;
 
-/// Lists held and dead posts, sends one again, or drops it.
+/// Lists what is held, releases one entry, or drops it.
 pub(super) async fn run(command: &HeldCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     match command {
         HeldCommand::List(args) => {
@@ -44,7 +44,7 @@ async fn decide(context: &CliContext, id: &str, send: bool) -> Result<(), CliErr
     })
 }
 
-/// Posts, then runs: a list, as long as there were posts only. A run's entry has `run` in it.
+/// Posts, then runs, in one JSON array, which once held only posts. A run's entry has the field `run`.
 fn held_json(posts: &[PostView], runs: &[HeldRunView]) -> Result<Vec<serde_json::Value>, CliError> {
     let said = |cause| CliError::failed("the result can't be written as JSON", cause);
     let posts = posts.iter().map(serde_json::to_value);

@@ -15,7 +15,7 @@ use vocative_core::approving::visible_line;
 /// Characters of a path or title in the list.
 const NAME_CHARS: usize = 60;
 
-/// Lists, searches, and has read again.
+/// Lists collections or documents, searches, or has collections read again.
 pub(super) async fn run(
     command: &KnowledgeCommand,
     context: &CliContext,

@@ -1,8 +1,8 @@
-//! The log: on stderr, as text or JSON. Under systemd the journal has time and unit already, so text
-//! leaves them out.
+//! The log: on stderr, as text or JSON. The journal of systemd adds time and unit itself, so text leaves them out
+//! there.
 //!
-//! Libraries are never heard below info, whatever level is asked for: their debug lines hold URLs with
-//! tokens, headers and message texts.
+//! Lines of libraries below info are never written, whatever level is set: their debug lines hold URLs with tokens,
+//! headers and message texts.
 
 use std::io::IsTerminal as _;
 
@@ -62,7 +62,7 @@ pub(super) fn start(
     started.map_err(|error| CliError::failed("the log can't be started", error))
 }
 
-/// Whether a line can't hold secrets or content: one of ours, or of a library from info up.
+/// Whether a line can't hold secrets or content: it is the program's own, or a library's from info up.
 fn is_discreet(line: &Metadata<'_>) -> bool {
     is_discreet_of(line.target(), *line.level())
 }
@@ -72,7 +72,7 @@ fn is_discreet_of(target: &str, level: Level) -> bool {
     root == "vocative" || root.starts_with("vocative_") || level <= Level::INFO
 }
 
-/// The level asked for on the command line, else the configured one.
+/// The filter: the level from the command line, otherwise the configured one.
 fn directives(configured: &str, verbose: u8, quiet: u8) -> String {
     match (verbose, quiet) {
         (0, 0) => configured.to_owned(),
@@ -83,7 +83,7 @@ fn directives(configured: &str, verbose: u8, quiet: u8) -> String {
     }
 }
 
-/// What is known of stderr.
+/// What stderr is connected to.
 struct Stderr {
     is_terminal: bool,
     /// Device and inode, as in `$JOURNAL_STREAM`.
@@ -102,7 +102,7 @@ fn stream_of_stderr() -> Option<String> {
     None
 }
 
-/// How lines look.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LogLook {
     Json,

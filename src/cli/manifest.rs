@@ -1,13 +1,13 @@
-//! The manifest of the Slack app, in the shape that a configuration needs. The plain one is a file of the
-//! project; the other shapes are lines put into it.
+//! The Slack app's manifest for a configuration. The plain one is a file of the project; for other set-ups lines are
+//! added to it.
 
 use super::args::SlackManifestArgs;
 use super::error::CliError;
 
-/// The manifest for sockets, without an agent view.
+/// The manifest for Socket Mode, without an agent view.
 const PLAIN: &str = include_str!("../../config/slack-manifest.yaml");
 
-/// The manifest that was asked for.
+/// The manifest for these options.
 ///
 /// # Errors
 /// An address that Slack would not call.
@@ -41,7 +41,7 @@ fn with_agent_view(manifest: &str) -> String {
         })
 }
 
-/// The base of the addresses at which Slack calls a channel.
+/// The address that all addresses which Slack calls for a channel begin with.
 fn base(url: &str, channel: &str) -> Result<String, CliError> {
     let host = url
         .strip_prefix("https://")
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Lines of the other shape that are not in the plain one.
+    /// The lines that the plain manifest does not have.
     fn added(args: &SlackManifestArgs) -> Vec<String> {
         let manifest = slack(args).unwrap();
         let is_new = |line: &&str| !PLAIN.lines().any(|plain| plain == *line);

@@ -1,7 +1,7 @@
-//! A conversation as Markdown for people to read: pure text, a message at a time.
+//! A conversation as Markdown for people to read: pure, a message at a time.
 //!
-//! What somebody wrote can't reach out of its message: code fences are closed, and what would be a
-//! heading, a rule, a quote, HTML or a picture from elsewhere is escaped.
+//! The text of a message can't affect what follows it: code fences are closed, and headings, rules, quotes, HTML and
+//! remote images are escaped.
 
 use std::fmt::Write as _;
 
@@ -12,15 +12,15 @@ use crate::admin::view::{ConversationView, ExportMessageView, ParticipantsView};
 use vocative_core::counted::counted;
 use vocative_core::prompting::clean_name;
 
-/// Characters of a message that a reply to it repeats.
+/// Characters of a message that are quoted above a reply to it.
 const REPLY_CHARS: usize = 120;
 
-/// Which clock days and times are told by.
+/// The time zone of days and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownZone {
     /// UTC.
     Utc,
-    /// This machine's.
+    /// The time zone of this machine.
     Local,
     /// A fixed offset east of UTC.
     Fixed(FixedOffset),
@@ -63,7 +63,7 @@ impl ShownZone {
     }
 }
 
-/// What stands above the messages.
+/// The text above the messages: title, source, participants and times.
 pub(super) fn header(
     view: &ConversationView,
     participants: &ParticipantsView,
@@ -102,7 +102,7 @@ pub(super) fn header(
     out
 }
 
-/// Writes messages one after the other, with days as headings.
+/// Writes messages one after the other, with a heading for each day.
 pub(super) struct Messages {
     zone: ShownZone,
     day: String,
@@ -116,7 +116,7 @@ impl Messages {
         }
     }
 
-    /// One message, below its day's heading if it is the first of it.
+    /// One message, below a heading if it is the first of its day.
     pub(super) fn message(&mut self, message: &ExportMessageView) -> String {
         let at = self.zone.at(message.sent_at_ms);
         let day = at.format("%A, %Y-%m-%d").to_string();
@@ -179,7 +179,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Text that stays on its line and is nothing but text.
+/// A text on one line, with all Markdown escaped.
 pub(super) fn inline(text: &str) -> String {
     looked_at(text.len());
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -200,7 +200,7 @@ pub(super) fn inline(text: &str) -> String {
     out
 }
 
-/// A message's text: its own code blocks, emphasis and links stay, nothing else reaches out of it.
+/// A message's text: its code blocks, emphasis and links stay, everything else is escaped or closed.
 pub(super) fn block(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut fence: Option<(char, usize)> = None;
@@ -222,7 +222,7 @@ pub(super) fn block(text: &str) -> String {
             (None, None) => {
                 out.push_str(&plain_line(line));
                 let next = lines.get(index + 1);
-                // Two spaces keep the line break.
+                // Two spaces at the end keep the line break.
                 if next.is_some_and(|next| !next.trim().is_empty()) && !line.trim().is_empty() {
                     out.push_str("  ");
                 }
@@ -237,7 +237,7 @@ pub(super) fn block(text: &str) -> String {
     out
 }
 
-/// A line without control characters; a tab stays.
+/// A line without control characters, except tabs.
 fn visible(line: &str) -> String {
     looked_at(line.len());
     line.chars()
@@ -252,7 +252,7 @@ fn fence_of(line: &str) -> Option<(char, usize)> {
     looked_at(line.len());
     let mark = rest.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = rest.chars().take_while(|c| *c == mark).count();
-    // A line such as ```a``` is no fence.
+    // A line such as ```a``` opens no fence.
     let is_fence = indent <= 3 && length >= 3 && (mark == '~' || !rest[length..].contains('`'));
     is_fence.then_some((mark, length))
 }
@@ -262,7 +262,7 @@ fn is_bare_fence(line: &str) -> bool {
     line.trim().chars().all(|c| matches!(c, '`' | '~'))
 }
 
-/// A line outside code: no heading, rule, quote, HTML or picture.
+/// A line outside of code blocks, escaped so that it is no heading, rule, quote, HTML or picture.
 fn plain_line(line: &str) -> String {
     looked_at(2 * line.len());
     let safe = line.replace('<', "\\<").replace("![", "!\\[");

@@ -18,20 +18,20 @@ use crate::tools::mcp::{McpPlace, call_once};
 /// Characters of a description or a cause in a list.
 const TOLD_CHARS: usize = 80;
 
-/// A server as it is listed.
+/// A server as `vocative mcp list` prints it.
 #[derive(Debug, Serialize)]
 struct ListedServer {
     name: String,
-    /// In a word; `stopped` without a daemon.
+    /// The state in a word; `stopped` without a daemon.
     state: String,
     tools: usize,
-    /// Where it is.
+    /// The program, socket or address of the server.
     place: String,
     cause: Option<String>,
     log: Vec<String>,
 }
 
-/// Lists servers or their tools, approves some, or calls one.
+/// Lists servers or their tools, approves tools, or calls one.
 pub(super) async fn run(command: &McpCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     match command {
         McpCommand::List { format } => list(*format, context).await,
@@ -60,7 +60,7 @@ pub(super) async fn run(command: &McpCommand, context: &CliContext) -> Result<Ex
 
 async fn list(format: TableFormat, context: &CliContext) -> Result<ExitCode, CliError> {
     let (config, _) = context.load_config()?;
-    // Without a database there is nothing to tell but the configuration.
+    // Without a database, only the configuration can be listed.
     let status: Option<StatusView> = ask(context, AdminOperation::Status).await.ok();
     let health = status.map(|status| status.mcp).unwrap_or_default();
     let listed = config.mcp.values().map(|server| {

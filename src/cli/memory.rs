@@ -1,4 +1,4 @@
-//! `vocative memory`: what agents remember, seen and corrected by who runs the daemon.
+//! `vocative memory`: what agents remember, shown to and corrected by the operator.
 
 use std::process::ExitCode;
 
@@ -11,10 +11,10 @@ use crate::admin::operations::{AdminOperation, ChangedMemory, MemoriesAsked};
 use crate::admin::view::MemoryView;
 use vocative_core::approving::visible_line;
 
-/// Characters of a text in the list.
+/// Characters of an entry's text in the list.
 const TEXT_CHARS: usize = 60;
 
-/// Lists, shows and changes.
+/// Lists, shows and changes entries.
 pub(super) async fn run(
     command: &MemorySubcommand,
     context: &CliContext,
@@ -120,7 +120,7 @@ fn report(entries: &[MemoryView]) -> String {
     table(&header, &cells) + "\n`vocative memory show ID` shows all of one.\n"
 }
 
-/// All of one, with the messages that say it.
+/// One entry in full, with the messages that say it.
 fn shown(entry: &MemoryView) -> String {
     let mut lines = vec![
         format!("#{} of {} ({})", entry.id, entry.agent, entry.kind),

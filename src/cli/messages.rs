@@ -1,30 +1,30 @@
 //! A conversation as the messages of a provider's API: what agents said is the assistant's, everything else that was
-//! said is the user's, with who said it. Message by message, so that memory does not grow with the length.
+//! said is the user's, with the speaker's name. One message at a time, so that memory does not grow with the length.
 
 use serde_json::json;
 
 use crate::admin::view::ExportMessageView;
 use vocative_core::prompting::clean_name;
 
-/// Whose form the messages have.
+/// The API whose form the messages have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageForm {
     /// OpenAI's Chat Completions.
     OpenAi,
-    /// Anthropic's Messages: the user begins, and the two take turns.
+    /// Anthropic's Messages: the user begins, and the two roles alternate.
     Anthropic,
 }
 
-/// What stands before a conversation that an answer begins, where the user has to.
+/// The user's message that is put before a conversation that begins with an answer, where the user has to begin.
 const BEGINNING: &str = "(The conversation begins with an answer.)";
 
-/// Messages that are being written.
+/// Writes the messages, one by one.
 #[derive(Debug)]
 pub(super) struct ProviderMessages {
     provider: MessageForm,
-    /// Whose answers are the assistant's; `None` = every agent's.
+    /// The agent whose answers are the assistant's; `None` = every agent's.
     agent: Option<String>,
-    /// The newest message, which the next line may belong to.
+    /// The newest message, which is not written yet because the next line may belong to it.
     pending: Option<(MessageRole, String)>,
     has_written: bool,
 }
@@ -54,12 +54,12 @@ impl ProviderMessages {
         }
     }
 
-    /// What stands before all messages.
+    /// The text before the first message.
     pub(super) fn begin() -> &'static str {
         "{\"messages\": ["
     }
 
-    /// The messages that are whole once this one is known.
+    /// Takes a message; returns the text of those that are complete by it.
     pub(super) fn message(&mut self, message: &ExportMessageView) -> String {
         let line = &message.line;
         let is_said = line.kind.is_none() && !line.deleted && !message.text.trim().is_empty();
@@ -96,7 +96,7 @@ impl ProviderMessages {
         }
     }
 
-    /// The last message, and what stands behind all of them.
+    /// The last message, and the text after it.
     pub(super) fn end(&mut self) -> String {
         let last = self.pending.take();
         let last = last.map_or_else(String::new, |(role, text)| self.written(role, &text));

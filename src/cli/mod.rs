@@ -1,7 +1,7 @@
-//! The command line: reads it, starts what it asks for, and tells at the end how it went.
+//! The command line: reads it, runs the command, and reports how that ended.
 //!
-//! Owns exit codes, the log's set-up and the words for people; decides nothing about messages.
-//! Results go to stdout, the log to stderr. Reading order: `args`, `error`, then one command.
+//! Owns exit codes, the set-up of the log and the texts for people; decides nothing about messages. Results go to
+//! stdout, the log to stderr. Reading order: `args`, `error`, then one command.
 
 mod agents;
 mod alive;
@@ -76,11 +76,10 @@ use crate::confining::{self, KEEPER};
 
 pub use self::error::{CliError, ErrorCause, Exit};
 
-/// Threads that run tasks. The daemon waits far more than it computes; storage and name resolution
-/// have threads of their own.
+/// Threads that run tasks. The daemon mostly waits; storage and name resolution have threads of their own.
 const WORKER_THREADS: usize = 2;
 
-/// The whole program, with the arguments of the process.
+/// Runs the program with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -91,19 +90,18 @@ pub fn main() -> ExitCode {
     main_of(std::env::args_os())
 }
 
-/// The whole program, with these arguments; the first one is its name.
+/// Runs the program with these arguments; the first one is its name.
 #[must_use]
 pub fn main_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = arguments.collect();
-    // It needs no command, which everything else does.
+    // The option works without a command, which the parser requires.
     if arguments.get(1).is_some_and(|first| first == "--licenses") {
         return print_notices();
     }
     let cli = match Cli::try_parse_from(search_words::as_words(arguments.into_iter())) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version come this way, too, with code 0. If they can't be printed, there is
-            // nobody to tell.
+            // Help and version end up here, too, with code 0. If stdout or stderr is closed, they can't be printed.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage as u8));
         }
@@ -115,14 +113,14 @@ pub fn main_of(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode 
     match start(&cli.command, &context) {
         Ok(code) => code,
         Err(error) => {
-            // If stderr is closed there is nobody to tell; the exit code still says it.
+            // If stderr is closed, only the exit code reports the error.
             let _ = writeln!(std::io::stderr(), "{}", error.report());
             error.exit().into()
         }
     }
 }
 
-/// The notices of all libraries in the program. A reader that has closed stdout has seen enough.
+/// Prints the notices of all libraries in the program. A closed pipe is no error.
 fn print_notices() -> ExitCode {
     const NOTICES: &str = include_str!("../../THIRD-PARTY.txt");
     let written = std::io::stdout().lock().write_all(NOTICES.as_bytes());
@@ -133,7 +131,7 @@ fn print_notices() -> ExitCode {
 }
 
 fn start(command: &CliCommand, context: &CliContext) -> Result<ExitCode, CliError> {
-    // It fails only if another part of the process has chosen a provider, which then serves as well.
+    // Fails only if the process has a provider already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let prepared = match command {
         CliCommand::Run(_) => Some(run::prepare(context)?),
@@ -146,13 +144,13 @@ fn start(command: &CliCommand, context: &CliContext) -> Result<ExitCode, CliErro
         .map_err(|error| CliError::failed("the runtime can't be started", error))?;
     std::panic::set_hook(Box::new(tell_panic));
     let result = runtime.block_on(dispatch(command, prepared, context));
-    // A thread that waits for a key that nobody will press must not keep the process; every command has
-    // waited for what it started.
+    // Doesn't wait for threads: one may wait for a key that nobody will press. Every command has waited for what it
+    // started.
     runtime.shutdown_background();
     result
 }
 
-/// Says where a panic was. Its message stays out of the log: it may hold what somebody wrote.
+/// Logs where a panic was. Its message is not logged: it may hold what somebody wrote.
 fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic
         .location()
@@ -240,7 +238,7 @@ async fn dispatch(
     }
 }
 
-/// A view as JSON text for a command's result.
+/// A command's result as JSON text.
 fn json_text(view: &impl serde::Serialize) -> Result<String, CliError> {
     serde_json::to_string_pretty(view)
         .map(|text| text + "\n")

@@ -1,4 +1,4 @@
-//! `vocative pairing`: who waits to be let in to a direct chat, who was, and who decided.
+//! `vocative pairing`: who waits to be let in to a direct chat, who was let in, and who decided.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! Whether this machine keeps the programs of tools from the archive.
+//! Whether the programs of tools can be kept from reading the archive on this machine.
 
 use super::error::CliError;
 use crate::config::Config;
 use crate::confining;
 
-/// A line about each program that is started for a tool.
+/// A line about each program that is started for a tool: how it is confined.
 ///
 /// # Errors
 /// If the machine can't confine programs, and one of them is not trusted.

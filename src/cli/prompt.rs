@@ -1,4 +1,4 @@
-//! `vocative prompt`: exactly what the model would be sent.
+//! `vocative prompt`: the exact prompt that the model would be sent.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -21,7 +21,7 @@ use crate::transcripts::transcript;
 use vocative_core::counted::counted;
 use vocative_core::prompting::{PromptPart, view};
 
-/// Shows the prompt of a conversation, or of a transcript.
+/// Shows the prompt of a conversation, of a run, or of a transcript.
 pub(super) async fn run(args: &PromptArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let text = match (&args.transcript, &args.conversation) {
         (Some(path), _) => of_transcript(path, args.agent.as_deref(), context).await?,
@@ -75,7 +75,7 @@ async fn of_transcript(
     super::json_text(&view::PromptView::from(&prompt))
 }
 
-/// For whom the prompt of an export is made: an agent of the configuration, where one is at hand.
+/// The request for the prompt of an export, with the agents of the configuration if there is one.
 fn request(agent: Option<&str>, context: &CliContext) -> Result<LinesRequest, CliError> {
     let config = match context.load_config() {
         Ok((config, _)) => Some(config),
@@ -147,7 +147,7 @@ fn report(view: &PromptView, with_stats: bool) -> String {
     out
 }
 
-/// Whether this is what a run was sent.
+/// Says whether the prompt is what the run was sent, and what differs.
 fn as_sent(sent: &AsSentView, out: &mut String) {
     let tools = match sent.tools.as_slice() {
         [] => "no tools".to_owned(),
@@ -167,7 +167,7 @@ fn as_sent(sent: &AsSentView, out: &mut String) {
     }
 }
 
-/// What is not in the prompt, and why.
+/// Says what is not in the prompt, and why.
 fn left_out(view: &PromptView, out: &mut String) {
     let cut = view.omitted.iter().filter(|o| o.tokens_left_out.is_some());
     let cut = cut.count();

@@ -10,7 +10,7 @@ use super::table::table;
 use crate::admin::operations::AdminOperation;
 use crate::admin::view::QuarantinedView;
 
-/// Lists what is set aside, has one tried again, or drops it.
+/// Lists quarantined rows, has one tried again, or drops it.
 pub(super) async fn run(
     command: &QuarantineCommand,
     context: &CliContext,

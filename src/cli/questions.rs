@@ -14,7 +14,7 @@ use vocative_core::approving::visible_line;
 /// Characters of a question in the list.
 const QUESTION_CHARS: usize = 48;
 
-/// Lists, shows, answers and takes back.
+/// Lists, shows, answers and cancels questions.
 pub(super) async fn run(
     command: &QuestionsCommand,
     context: &CliContext,

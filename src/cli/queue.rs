@@ -1,4 +1,4 @@
-//! `vocative queue` and `vocative dead`: what waits for an answer, and what was given up.
+//! `vocative queue` and `vocative dead`: questions that wait, and questions and posts that were given up.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use vocative_core::counted::counted;
 /// Characters of a question's or a post's text in a list.
 const TEXT_CHARS: usize = 40;
 
-/// Lists what waits, or cancels one.
+/// Lists the questions that wait, or cancels one.
 pub(super) async fn queue(args: &QueueArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let format = match &args.command {
         Some(QueueCommand::List(list)) => list.format,
@@ -45,7 +45,7 @@ pub(super) async fn queue(args: &QueueArgs, context: &CliContext) -> Result<Exit
     Ok(Exit::Ok.into())
 }
 
-/// Lists what was given up, shows one, has it attempted again, or drops it.
+/// Lists what was given up, shows one entry, has it tried again, or drops it.
 pub(super) async fn dead(
     command: &DeadCommand,
     context: &CliContext,
@@ -180,7 +180,7 @@ fn dead_report(view: &DeadView) -> String {
     table(&["id", "what", "where", "text", "why"], &rows) + advice
 }
 
-/// One question or post that was given up.
+/// One given-up question or post in full.
 fn whole(view: &DeadView) -> String {
     let run = view.runs.iter().map(|dead| {
         format!(

@@ -1,4 +1,4 @@
-//! `vocative reload`: has the running daemon read its configuration again, and says what came of it.
+//! `vocative reload`: has the running daemon read its configuration again, and reports the result.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use super::context::CliContext;
 use super::error::{CliError, Exit};
 use crate::admin::operations::AdminOperation;
 
-/// Succeeds only if the daemon took the configuration: `systemctl reload` shows what this says.
+/// Succeeds only if the daemon accepted the configuration: `systemctl reload` shows what this prints.
 pub(super) async fn run(context: &CliContext) -> Result<ExitCode, CliError> {
     let Some(daemon) = Answerer::new(context)?.daemon().await else {
         return Err(CliError::Unavailable {

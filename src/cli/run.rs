@@ -14,10 +14,10 @@ use crate::daemon::system::{SignalRequest, Signals, tell_ready, tell_reloading, 
 use crate::daemon::wiring::WiringError;
 use vocative_store::{OpenWatch, StoreError};
 
-/// How often an upgrade that is to be given up is interrupted until it is.
+/// The pause between two attempts to interrupt the database's upgrade after a stop signal.
 const STOP_AGAIN: Duration = Duration::from_millis(100);
 
-/// A configuration that is to be served, by a process that gave up what it does not need.
+/// The configuration, the secrets, and how the process was confined.
 pub(super) struct Prepared {
     config: Config,
     secrets: Secrets,
@@ -47,7 +47,7 @@ pub(super) fn prepare(context: &CliContext) -> Result<Prepared, CliError> {
     })
 }
 
-/// Serves until a signal says stop; a second one ends at once.
+/// Serves until a stop signal; a second one ends the process at once.
 pub(super) async fn run(prepared: Prepared, context: &CliContext) -> Result<ExitCode, CliError> {
     let mut signals =
         Signals::listen().map_err(|cause| CliError::failed("signals can't be heard", cause))?;
@@ -67,7 +67,7 @@ pub(super) async fn run(prepared: Prepared, context: &CliContext) -> Result<Exit
             },
             damage = daemon.damaged() => {
                 tell_stopping();
-                // What a kill leaves is enough: to drain would be to write.
+                // Draining would write to the damaged database; the process ends as if it was killed.
                 return Err(damage.into());
             }
             name = daemon.broken() => break Some(name),
@@ -87,7 +87,7 @@ pub(super) async fn run(prepared: Prepared, context: &CliContext) -> Result<Exit
     }
 }
 
-/// Starts the daemon; `None` if a signal says stop while its database is being opened.
+/// Starts the daemon; `None` if a stop signal arrives while its database is being opened.
 async fn start(
     prepared: Prepared,
     read_config: ReadConfig,
@@ -129,7 +129,7 @@ fn nothing_to_serve(config: &Config) -> CliError {
     }
 }
 
-/// The exit code of a failure: `Restart=on-failure` starts the daemon again.
+/// Exits as a failure, so that `Restart=on-failure` starts the daemon again.
 fn ended_by_itself(name: &str) -> CliError {
     CliError::Failed {
         what: format!("a part of the daemon ended by itself, which is a bug: {name}"),
@@ -142,7 +142,7 @@ async fn second_stop(signals: &mut Signals) {
     while signals.next().await != SignalRequest::Stop {}
 }
 
-/// A configuration that is wrong changes nothing.
+/// Reloads the configuration; a wrong one changes nothing.
 async fn reload(daemon: &Daemon) {
     tell_reloading();
     match daemon.reload().await {
@@ -167,7 +167,7 @@ fn read_config(context: &CliContext, is_confined: bool) -> ReadConfig {
     })
 }
 
-/// The system's words where a file may not be read.
+/// The system's message for a file that may not be read.
 const REFUSED: &str = "Permission denied";
 const UNREADABLE: &str = "a file in a folder that was not named when the daemon started can be read after a \
                           restart only, see daemon.landlock";
@@ -205,7 +205,7 @@ impl From<StartError> for CliError {
     }
 }
 
-/// An address that is not to be had. What has it may let go of it, so the daemon is started again.
+/// The error for an address that is in use. It may be free again later, so the exit code lets the daemon be restarted.
 fn taken(cause: &StartError, advice: &str) -> CliError {
     CliError::Unavailable {
         what: cause.to_string(),

@@ -1,4 +1,4 @@
-//! `vocative runs`: all of one run, in the order in which it happened.
+//! `vocative runs`: everything that happened in one run, in order.
 
 use std::process::ExitCode;
 
@@ -14,10 +14,10 @@ use crate::admin::view::{
 use vocative_core::approving::visible_line;
 use vocative_core::price::shown_amount;
 
-/// Characters of a text that people are shown; `--format json` has all.
+/// Characters of a text in the table; `--format json` has all.
 const TEXT_CHARS: usize = 300;
 
-/// Shows one.
+/// Shows one run.
 pub(super) async fn run(command: &RunsCommand, context: &CliContext) -> Result<ExitCode, CliError> {
     let RunsCommand::Show { id, format } = command;
     let id = id.clone();
@@ -29,7 +29,7 @@ pub(super) async fn run(command: &RunsCommand, context: &CliContext) -> Result<E
     Ok(Exit::Ok.into())
 }
 
-/// All of a run, as people read it.
+/// A run in full, as text.
 pub(super) fn shown(story: &RunStoryView) -> String {
     let place = [story.channel.as_deref().unwrap_or("?"), &story.chat].join("/");
     let run = &story.run;
@@ -96,7 +96,7 @@ pub(super) fn shown(story: &RunStoryView) -> String {
 
 type TimelineEvent = (i64, &'static str, String);
 
-/// What another agent was asked, and what came of it.
+/// What another agent was asked, and its result.
 fn given(task: &TaskView) -> Vec<TimelineEvent> {
     let what = format!("{} in run {}: {}", task.agent, task.child, task.task);
     let mut events = vec![(task.asked_at_ms, "agent", what)];
@@ -112,7 +112,7 @@ fn said(what: &'static str, lines: &[StoryLineView]) -> Vec<TimelineEvent> {
     lines.iter().map(event).collect()
 }
 
-/// Who is next in a network, and by whose word.
+/// A decision in a network: who is next, and what decided it.
 fn decided(decision: &DecisionView) -> TimelineEvent {
     let by = match (decision.by.as_str(), decision.rule) {
         ("rule", Some(rule)) => format!("rule {rule}"),
@@ -137,7 +137,7 @@ fn decided(decision: &DecisionView) -> TimelineEvent {
     (decision.at_ms, "decision", what)
 }
 
-/// An agent call of a network.
+/// One agent call in a network, with its result.
 fn agent_call(call: &AgentCallView) -> TimelineEvent {
     let said = call.reason.as_deref().unwrap_or(&call.text);
     let has_state = call
@@ -153,7 +153,7 @@ fn agent_call(call: &AgentCallView) -> TimelineEvent {
     (call.at_ms, "agent", what)
 }
 
-/// What became of a call, with whom it was put before.
+/// A tool call with its approval, its question and its result.
 fn called(call: &StoryCallView, story: &RunStoryView) -> Vec<TimelineEvent> {
     let of_step = story.steps.iter().find(|step| step.number == call.step);
     let asked_at_ms = of_step.map_or(story.created_at_ms, |step| step.at_ms);

@@ -15,7 +15,8 @@ use super::context::CliContext;
 use super::error::{CliError, Exit};
 use crate::daemon::system::{SignalRequest, Signals};
 
-/// Serves until Ctrl-C or SIGTERM, or provokes every refusal once.
+/// Serves until Ctrl-C or SIGTERM. With `--self-check` provokes every refusal once and ends; with `--mcp-stdio` serves
+/// tools only.
 pub(super) async fn run(args: &SandboxArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     if args.self_check {
         return self_check(context).await;
@@ -61,7 +62,7 @@ pub(super) async fn run(args: &SandboxArgs, context: &CliContext) -> Result<Exit
     Ok(Exit::Ok.into())
 }
 
-/// What a bot author needs: a configuration to paste, and how to speak as a person.
+/// What the author of a bot needs: a configuration to paste, and how to speak as a person.
 fn instructions(slack: &SlackServer, telegram: &TelegramServer, model: &ModelServer) -> String {
     let world = slack.world();
     let team = TelegramWorld::team();
@@ -100,7 +101,7 @@ fn instructions(slack: &SlackServer, telegram: &TelegramServer, model: &ModelSer
     out
 }
 
-/// What the daemon needs to serve the loopback platforms.
+/// A configuration of the daemon for the loopback platforms.
 fn configuration(slack: &SlackServer, telegram: &TelegramServer, model: &ModelServer) -> String {
     format!(
         "[daemon]\n\

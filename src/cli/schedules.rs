@@ -1,4 +1,4 @@
-//! `vocative schedules`: what is to start at a time.
+//! `vocative schedules`: reminders and schedules.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use vocative_core::approving::visible_line;
 /// Characters of a task in the list.
 const TASK_CHARS: usize = 48;
 
-/// Lists, shows, changes and adds.
+/// Lists, shows, changes and adds schedules.
 pub(super) async fn run(
     command: &SchedulesCommand,
     context: &CliContext,
@@ -100,7 +100,7 @@ fn report(schedules: &[ScheduleView]) -> String {
     table(&header, &cells) + "\n`vocative schedules show ID` shows all of one.\n"
 }
 
-/// All of one, with what became of its newest times.
+/// One schedule in full, with its newest firings.
 fn shown(schedule: &ScheduleView) -> String {
     let mut lines = vec![
         format!("#{} ({})", schedule.id, schedule.state),

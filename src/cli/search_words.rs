@@ -2,9 +2,8 @@
 
 use std::ffi::OsString;
 
-/// The arguments, with such words of `conversations search` behind `--`, so that they are no options.
-/// Options are left as they are: those with two dashes, and the short ones there are (`-c`, `-v`, `-q`,
-/// `-h`, `-V`).
+/// Moves such words of `conversations search` behind `--`, so that they are not read as options. Real options stay:
+/// those with two dashes, and the short ones `-c`, `-v`, `-q`, `-h` and `-V`.
 pub(super) fn as_words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let args: Vec<OsString> = args.collect();
     let of_search = args

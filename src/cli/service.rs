@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where the shipped units have the program.
+/// The path of the program in the shipped units.
 pub(super) const SHIPPED_PROGRAM: &str = "/usr/local/bin/vocative";
-/// Where the folders of cells are.
+/// The folder with the cells' folders.
 const CELLS_FOLDER: &str = "/etc/vocative/cells";
-/// Longer names do not fit the names of users that are made of them.
+/// The longest name of a cell: user names are made from it, and a longer one would not fit.
 const CELL_MAX_CHARS: usize = 14;
 
-/// Which units a daemon has.
+/// The units that belong to a daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Service {
     cell: Option<String>,
 }
 
 impl Service {
-    /// That of the daemon with this configuration file.
+    /// The units of the daemon with this configuration file.
     pub(super) fn of(file: Option<&Path>) -> Self {
         let below = file.and_then(|file| file.parent()?.strip_prefix(CELLS_FOLDER).ok());
         let name = below.and_then(Path::to_str);
@@ -25,7 +25,7 @@ impl Service {
         }
     }
 
-    /// The unit, as systemctl takes it.
+    /// The unit's name, as systemctl takes it.
     pub(super) fn unit(&self) -> String {
         match &self.cell {
             Some(cell) => format!("vocative@{cell}"),
@@ -41,7 +41,7 @@ impl Service {
         }
     }
 
-    /// The unit that belongs to this version.
+    /// The text of the unit as this version ships it.
     pub(super) fn shipped(&self) -> &'static str {
         match self.cell {
             Some(_) => include_str!("../../systemd/vocative@.service"),
@@ -49,7 +49,7 @@ impl Service {
         }
     }
 
-    /// Where its secrets are.
+    /// The folder of the daemon's secrets.
     pub(super) fn credentials(&self) -> PathBuf {
         match &self.cell {
             Some(cell) => Path::new(CELLS_FOLDER).join(cell).join("credentials"),
@@ -57,7 +57,7 @@ impl Service {
         }
     }
 
-    /// Where its timer puts the backups.
+    /// The folder into which the backup timer puts the backups.
     pub(super) fn backups(&self) -> PathBuf {
         match &self.cell {
             Some(cell) => Path::new("/var/lib/vocative-cells-backup").join(cell),
@@ -65,7 +65,7 @@ impl Service {
         }
     }
 
-    /// A command that is about the plain units, as it is typed for these.
+    /// Rewrites a command that names the plain units so that it names these.
     pub(super) fn spelled(&self, command: &str) -> String {
         let Some(cell) = &self.cell else {
             return command.to_owned();
@@ -85,7 +85,7 @@ impl Service {
     }
 }
 
-/// The folder of a cell's configuration.
+/// The folder of the configuration of a cell.
 ///
 /// # Errors
 /// What is wrong with the name.

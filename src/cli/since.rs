@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 
-/// `30m`, `2h`, `1d` (so long ago), `2026-11-22`, `2026-11-22 10:30` (UTC), or with a zone as in RFC 3339.
+/// Reads `30m`, `2h`, `1d` (ago), `2026-11-22`, `2026-11-22 10:30` (UTC), or RFC 3339 with a zone.
 ///
 /// # Errors
 /// What can be written.

@@ -1,4 +1,4 @@
-//! `vocative skills`: which there are, what they say, and who approved them.
+//! `vocative skills`: the skills, their texts, and who approved them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,10 +19,10 @@ use vocative_core::approving::visible_line;
 
 /// Characters of a description or a cause in a list.
 const TOLD_CHARS: usize = 60;
-/// Characters of a digest that are shown: enough that nobody makes another skill with the same.
+/// Characters of a digest that are shown: enough that no other skill can be made with the same.
 const DIGEST_CHARS: usize = 32;
 
-/// Lists skills, shows one, or decides about one.
+/// Lists skills, shows one, approves one, or revokes an approval.
 pub(super) async fn run(
     command: &SkillsCommand,
     context: &CliContext,
@@ -73,7 +73,7 @@ async fn asked<T: DeserializeOwned>(
     ask(context, AdminOperation::Skills(operation)).await
 }
 
-/// What of the agents' skills will not be used, for `vocative check`.
+/// Warnings about agents' skills that will not be used, for `vocative check`.
 pub(super) async fn warnings(config: &Config, context: &CliContext) -> Vec<String> {
     let named = config
         .agents
@@ -86,7 +86,7 @@ pub(super) async fn warnings(config: &Config, context: &CliContext) -> Vec<Strin
     let names: Vec<String> = names.into_iter().cloned().collect();
     let shelf = Shelf::new(&config.skill_folders);
     let found = shelf.named(&names).await;
-    // Without a database nothing is approved yet.
+    // Without a database, no skill is approved yet.
     let known: Vec<SkillView> = asked(context, SkillsOperation::List)
         .await
         .unwrap_or_default();

@@ -1,13 +1,13 @@
-//! What people may spend in a day, in tokens, as `vocative check` tells it. Pure.
+//! How many tokens people may spend in a day, as `vocative check` reports it. Pure.
 
 use crate::config::{Channel, Config, PlatformSettings, Provider};
 
-/// What somebody may spend in a UTC day, in tokens.
+/// How many tokens somebody may spend in a UTC day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spend {
     Nothing,
     UpTo(u64),
-    /// Tokens have no cap; the allowed runs bound them to this number.
+    /// Tokens have no cap; the limit on runs bounds them to this number.
     ByRuns(u64),
     Unbounded,
 }
@@ -23,13 +23,13 @@ impl Spend {
     }
 }
 
-/// What is said of a channel: the line, and what needs saying louder.
+/// What is reported for a channel: a line, and warnings.
 pub(super) struct SpendingNote {
     pub(super) line: String,
     pub(super) warnings: Vec<String>,
 }
 
-/// Says what people of a channel may spend; `None` where its answers cost nothing.
+/// Reports what people of a channel may spend; `None` where its answers cost nothing.
 pub(super) fn told(config: &Config, channel: &Channel) -> Option<SpendingNote> {
     let agents = config.agents_for_channel(channel);
     let costing = agents
@@ -82,7 +82,7 @@ pub(super) fn told(config: &Config, channel: &Channel) -> Option<SpendingNote> {
     Some(SpendingNote { line, warnings })
 }
 
-/// The least of the caps that are set; without one, what the runs allow.
+/// The smallest cap that is set; without one, what the limit on runs allows.
 fn spend(caps: &[u64], by_runs: u64) -> Spend {
     let cap = caps.iter().copied().filter(|cap| *cap > 0).min();
     match (cap, by_runs) {
@@ -92,7 +92,7 @@ fn spend(caps: &[u64], by_runs: u64) -> Spend {
     }
 }
 
-/// Who the people of a channel are, and what its strangers may spend, where it can have any.
+/// What the people of a channel are called, and what its strangers may spend, where the platform has strangers.
 fn people(channel: &Channel, person: Spend) -> (&'static str, Option<Spend>) {
     let serves_strangers = channel.access.serves_strangers;
     match &channel.platform {
@@ -104,7 +104,7 @@ fn people(channel: &Channel, person: Spend) -> (&'static str, Option<Spend>) {
     }
 }
 
-/// Whether a channel serves anybody who finds it.
+/// Whether a channel serves anybody who finds the bot.
 fn is_anybody(channel: &Channel) -> bool {
     let is_telegram = matches!(channel.platform, PlatformSettings::Telegram(_));
     let access = &channel.access;

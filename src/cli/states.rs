@@ -1,4 +1,4 @@
-//! `vocative state`: the values that networks keep in conversations, seen and corrected.
+//! `vocative state`: the values that networks keep in conversations, shown and corrected.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::admin::operations::{AdminOperation, ChangedState, StateOf};
 use crate::admin::view::NetworkStateView;
 use vocative_core::approving::visible_line;
 
-/// Shows and changes.
+/// Shows, sets or clears the values.
 pub(super) async fn run(
     command: &StateCommand,
     context: &CliContext,
@@ -69,7 +69,7 @@ async fn change_of(
     ask(context, AdminOperation::ChangeNetworkState { of, change }).await
 }
 
-/// What is no JSON is a text, so that a word needs no quotes within quotes.
+/// Reads NAME=VALUE pairs. A value that is no JSON is taken as text, so that a word needs no extra quotes.
 fn read_values(given: &[String]) -> Result<BTreeMap<String, Value>, CliError> {
     let mut values = BTreeMap::new();
     for one in given {

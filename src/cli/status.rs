@@ -46,7 +46,7 @@ async fn capacity(args: &StatusArgs, context: &CliContext) -> Result<ExitCode, C
     Ok(Exit::Ok.into())
 }
 
-/// A daemon that does not run comes before what its store says.
+/// That no daemon runs decides the exit code before what its store reports.
 fn exit(view: &StatusView) -> Exit {
     if view.started_at_ms.is_none() {
         Exit::Unavailable
@@ -82,7 +82,7 @@ fn posts_report(posts: &PostCounts) -> String {
     out
 }
 
-/// Background work, all kinds together: what was given up needs a look, which `vocative jobs` has.
+/// The background jobs of all kinds; `vocative jobs` lists them.
 fn about_jobs(jobs: &[JobCountView]) -> String {
     let count = |state: &str| {
         let its = jobs.iter().filter(|job| job.state == state);
@@ -97,7 +97,7 @@ fn about_jobs(jobs: &[JobCountView]) -> String {
     ) + about_cleaning(jobs)
 }
 
-/// Whether deleted text may still be in unused bytes of the database file.
+/// A line while deleted text may still be in unused bytes of the database file.
 fn about_cleaning(jobs: &[JobCountView]) -> &'static str {
     match jobs
         .iter()
@@ -123,7 +123,7 @@ fn servers(view: &StatusView, out: &mut String) {
     }
 }
 
-/// Skills that agents name and don't have.
+/// Skills that agents name but can't use.
 fn skills(view: &StatusView, out: &mut String) {
     for skill in &view.skills {
         let told = match (&skill.cause, skill.state.as_str()) {
@@ -233,7 +233,7 @@ fn report(view: &StatusView, now_ms: i64) -> String {
     out
 }
 
-/// What is known of operators' documents.
+/// The collections of documents.
 fn about_documents(out: &mut String, collections: &[CollectionView], now_ms: i64) {
     for collection in collections {
         let _ = writeln!(
@@ -251,7 +251,7 @@ fn about_documents(out: &mut String, collections: &[CollectionView], now_ms: i64
     }
 }
 
-/// What was learnt about how models count.
+/// How many memories were learnt or refused, and how many readings had no readable answer, since the start.
 fn about_memory(out: &mut String, memory: &MemoryCountsView) {
     if *memory != MemoryCountsView::default() {
         let _ = writeln!(
@@ -262,6 +262,7 @@ fn about_memory(out: &mut String, memory: &MemoryCountsView) {
     }
 }
 
+/// How many tokens models count for each token by the program's own counter.
 fn about_tokens(out: &mut String, ratios: &[TokenRatioView]) {
     for learnt in ratios {
         let _ = writeln!(
@@ -279,7 +280,7 @@ fn about_tokens(out: &mut String, ratios: &[TokenRatioView]) {
     }
 }
 
-/// Models that are not asked for now.
+/// Models that are not asked now, because they are held or rest.
 fn about_models(out: &mut String, models: &[ModelRestView], now_ms: i64) {
     for model in models {
         let _ = writeln!(
@@ -295,7 +296,7 @@ fn about_models(out: &mut String, models: &[ModelRestView], now_ms: i64) {
     }
 }
 
-/// Who is connected to the listeners, and who was not let in.
+/// The connections of each listener, and what it refused.
 fn about_listeners(out: &mut String, listeners: &[ListenerView]) {
     for listener in listeners {
         let _ = write!(
@@ -348,7 +349,7 @@ fn about_files(files: &FileCountsView) -> String {
     out
 }
 
-/// Requests of a platform that calls, of which nothing was stored at once.
+/// Webhook requests that were refused, or not stored in time.
 fn about_requests(out: &mut String, channel: &ChannelView) {
     let name = &channel.name;
     if channel.refused > 0 {
@@ -367,7 +368,7 @@ fn about_requests(out: &mut String, channel: &ChannelView) {
     }
 }
 
-/// How much of the day's prompts a provider's cache gave.
+/// How much of today's prompts came from the provider's cache.
 fn about_cache(out: &mut String, channel: &ChannelView) {
     let (read, all) = (
         channel.cache_read_tokens_today,

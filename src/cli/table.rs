@@ -1,4 +1,4 @@
-//! Plain tables and instants for people.
+//! Plain tables and times for people.
 
 use chrono::{DateTime, Utc};
 
@@ -29,7 +29,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         .collect()
 }
 
-/// An instant as people read it, in UTC; `-` for no instant.
+/// A time as people read it, in UTC; `-` for none.
 pub fn instant(at_ms: Option<i64>) -> String {
     at_ms
         .and_then(DateTime::<Utc>::from_timestamp_millis)
@@ -39,7 +39,7 @@ pub fn instant(at_ms: Option<i64>) -> String {
         )
 }
 
-/// How long ago that was.
+/// How long ago a time was; `never` for none.
 pub fn ago(at_ms: Option<i64>, now_ms: i64) -> String {
     at_ms.map_or_else(
         || "never".to_owned(),
@@ -47,7 +47,7 @@ pub fn ago(at_ms: Option<i64>, now_ms: i64) -> String {
     )
 }
 
-/// A span in its largest unit.
+/// A time span in its largest unit.
 pub fn span(span_ms: i64) -> String {
     let seconds = span_ms.max(0) / 1_000;
     match seconds {
@@ -70,7 +70,7 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
         + "…"
 }
 
-/// What a provider's cache did with a prompt, in brackets; nothing where it did nothing.
+/// How many of a prompt's tokens came from the provider's cache and went into it, in brackets; empty for none.
 pub(super) fn of_cache(read: u64, written: u64) -> String {
     match (read, written) {
         (0, 0) => String::new(),

@@ -21,16 +21,16 @@ use crate::tools::{CallApproval, CallContext, Tool, ToolSource, ToolUse, Toolbox
 /// How long a call may take where neither the tool nor an agent says it, in milliseconds.
 const TIMEOUT_MS: u64 = 30_000;
 
-/// A tool as it is listed.
+/// A tool as `vocative tools list` prints it.
 #[derive(Debug, PartialEq, Serialize)]
 struct ListedTool {
     name: String,
     kind: &'static str,
-    /// What follows when it is not known whether a call acted.
+    /// The call rule: whether a call of unknown outcome is made again.
     rule: &'static str,
-    /// Where it goes.
+    /// The address, program or server that a call goes to; empty for built-in tools.
     target: String,
-    /// The agents that have it.
+    /// The agents that have the tool.
     agents: Vec<String>,
     calls_per_run: Option<u32>,
     calls_per_day: Option<u32>,
@@ -155,7 +155,7 @@ async fn call(name: &str, arguments: &str, context: &CliContext) -> Result<ExitC
     .into())
 }
 
-/// How a call ended, and what a model would be told of it.
+/// Makes the call; returns how it ended, and what a model would be told.
 async fn made(toolbox: &Toolbox, name: &str, arguments: Value) -> (CallState, String) {
     let outcome = match toolbox.check(name, &arguments) {
         Ok(()) => {

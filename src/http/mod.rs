@@ -1,6 +1,6 @@
 //! The optional HTTP listeners. This page: `/healthz`, `/readyz`, `/metrics`, read-only, loopback by
-//! default. `api`: what programs follow, behind a `door` with a number of seats. `console`: pages for people, behind the same.
-//! `webhooks`: what platforms call, with a `crowd` that makes room.
+//! default. `api`: what programs follow, behind a `door` with a number of seats. `console`: pages for people, behind
+//! the same. `webhooks`: what platforms call, with a `crowd` that makes room.
 //!
 //! `/healthz` says that the process serves, `/readyz` that storage works and every channel is
 //! connected, `/metrics` what `vocative status` says, as OpenMetrics.

@@ -2,7 +2,8 @@
 //!
 //! Knows no platform: each path belongs to a channel's [`Receiver`], which says who may call and what
 //! to answer. What is held here are the bounds, because anybody may connect: connections, bodies that are
-//! read at once and how fast they come (`bodies`), requests that are stored, bytes and time of heads. Speaks plain HTTP/1.1; a proxy in front ends TLS.
+//! read at once and how fast they come (`bodies`), requests that are stored, bytes and time of heads. Speaks plain
+//! HTTP/1.1; a proxy in front ends TLS.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

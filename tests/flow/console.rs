@@ -1,5 +1,5 @@
-//! The web console over HTTP, of a daemon in a process of its own: who is let in, what pages show and to whom, what people
-//! do in it and what the audit says of that, and each of the walls.
+//! The web console over HTTP, of a daemon in a process of its own: who is let in, what pages show and to whom, what
+//! people do in it and what the audit says of that, and each of the walls.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;

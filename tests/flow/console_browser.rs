@@ -1,5 +1,6 @@
-//! The console in a real Chromium: what the script does, the keyboard, what axe-core finds in light and dark, wide and narrow,
-//! and a hostile room. `tests/console` has a browser and axe-core fetched and runs this; without them it says so and ends.
+//! The console in a real Chromium: what the script does, the keyboard, what axe-core finds in light and dark, wide and
+//! narrow, and a hostile room. `tests/console` has a browser and axe-core fetched and runs this; without them it says
+//! so and ends.
 //!
 //! Speaks the W3C's WebDriver protocol itself: it is JSON over HTTP, and a dozen calls of it are needed.
 
@@ -18,7 +19,8 @@ use crate::harness::{Flow, WAIT};
 const GENERAL: &str = "#general";
 /// Between two looks at a page.
 const LOOK: Duration = Duration::from_millis(50);
-/// The widths at which pages are looked at: a desk and the narrowest telephone. *Source:* WCAG 2.2, 1.4.10 (320) and docs/CONSOLE.md.
+/// The widths at which pages are looked at: a desk and the narrowest telephone. *Source:* WCAG 2.2, 1.4.10 (320) and
+/// docs/CONSOLE.md.
 const WIDE: u32 = 1_280;
 const NARROW: u32 = 360;
 const TAB: &str = "\u{e004}";

@@ -67,8 +67,8 @@ impl Flow {
             .await
     }
 
-    /// Asks, kills the daemon while it waits for each of so many answers of the model, and once more at the end. Each was
-    /// asked once more for its kill, and never again. The script must be laid out before.
+    /// Asks, kills the daemon while it waits for each of so many answers of the model, and once more at the end. Each
+    /// was asked once more for its kill, and never again. The script must be laid out before.
     async fn played(&mut self, text: &str, calls: usize) -> Played {
         let before = self.model.requests().len();
         self.model.hold();

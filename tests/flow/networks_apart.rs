@@ -1,5 +1,5 @@
-//! Networks where something is apart from the worked orders: models that refuse or rest, hooks of single agents, questions of
-//! several people, and agents that fail.
+//! Networks where something is apart from the worked orders: models that refuse or rest, hooks of single agents,
+//! questions of several people, and agents that fail.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -1,5 +1,5 @@
-//! The on-call rota of `config/examples/on-call.toml` in both sandboxes, with scripted models: who is on call, the folder of
-//! the runbooks and where services are restarted are the flow's.
+//! The on-call rota of `config/examples/on-call.toml` in both sandboxes, with scripted models: who is on call, the
+//! folder of the runbooks and where services are restarted are the flow's.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

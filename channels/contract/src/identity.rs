@@ -24,7 +24,8 @@ impl Platform {
         }
     }
 
-    /// A text without markup as the platform takes it in a post. *Source:* Slack's control characters are `&`, `<` and `>`.
+    /// A text without markup as the platform takes it in a post. *Source:* Slack's control characters are `&`, `<` and
+    /// `>`.
     #[must_use]
     pub fn as_text(self, text: &str) -> String {
         match self {

@@ -1,11 +1,12 @@
 //! What the daemon and the adapter of a platform say to each other.
 //!
 //! A channel is a configured connection to a platform. Its adapter hands [`envelope::Envelope`]s to an
-//! [`channel::Intake`] and lets the daemon render, show, ask and post through [`handles::Outbound`]. This crate names no platform's
-//! protocol and does no I/O.
+//! [`channel::Intake`] and lets the daemon render, show, ask and post through [`handles::Outbound`]. This crate names
+//! no platform's protocol and does no I/O.
 //!
-//! Reading order: `channel`, `envelope`, `interaction`, `feedback`, `outbound`, `card`, `form`, `handles`, `people`, `history`, `file`, `probe`, `webhook`, `capability`,
-//! `error`, `clock` (the platform's time); `crash` and `work` are instruments of the tests.
+//! Reading order: `channel`, `envelope`, `interaction`, `feedback`, `outbound`, `card`, `form`, `handles`, `people`,
+//! `history`, `file`, `probe`, `webhook`, `capability`, `error`, `clock` (the platform's time); `crash` and `work` are
+//! instruments of the tests.
 
 pub mod capability;
 pub mod card;

@@ -113,8 +113,8 @@ impl Operation {
 /// One rendered post: the wire text and what belongs to it. Stored in the outbox as JSON.
 ///
 /// Version 1 is text, and entities where the platform has them; version 2 may hold blocks, too; version 3
-/// a file; version 4 the first words of a text that goes on; version 5 buttons; version 6 stored bytes; version 7 a name of
-/// its own. All are read, and each part is written in the oldest version that holds it.
+/// a file; version 4 the first words of a text that goes on; version 5 buttons; version 6 stored bytes; version 7 a
+/// name of its own. All are read, and each part is written in the oldest version that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The version of this form.

@@ -4,9 +4,9 @@
 //! connection) -> `reopening` (when the next one is opened) -> `socket_pool` (several, replaced without a
 //! gap), or `signature` and `events_api`
 //! (HTTP) -> `api` -> `markdown`, `table`,
-//! `render` and `card` (pure) -> `outbound` with `posting`, `signs` and `look_ups`, `upload`, `names`, `history`, `file`; `check` looks at a configuration live; `export_files` and `export`
-//! read an export. It knows no store, no model and no
-//! agent.
+//! `render` and `card` (pure) -> `outbound` with `posting`, `signs` and `look_ups`, `upload`, `names`, `history`,
+//! `file`; `check` looks at a configuration live; `export_files` and `export` read an export. It knows no store, no
+//! model and no agent.
 
 mod agent_view;
 mod api;

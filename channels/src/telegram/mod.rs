@@ -3,8 +3,8 @@
 //! Reading order: `wire` (what Telegram sends), `entities`, `text`, `content`, `rich`, `sender`, `numbers`,
 //! `translate` (an update becomes an envelope), `poll` (the inbound half), `webhook` and `registration` (the
 //! other one), `dismissing`, `api`, `layout`,
-//! `render` and `card`, `outbound` with `posting`, `signs`, `look_ups` and `probing`, `channel` (who we are, live check). `export_wire` and `export` read what Telegram
-//! Desktop exports.
+//! `render` and `card`, `outbound` with `posting`, `signs`, `look_ups` and `probing`, `channel` (who we are, live
+//! check). `export_wire` and `export` read what Telegram Desktop exports.
 //!
 //! Bots receive no deletes, can't read history and don't hear their own posts, so nothing here makes
 //! [`vocative_contract::envelope::Event::Deleted`], and a post of unknown outcome can only be looked for by asking

@@ -36,7 +36,8 @@ fn quick() -> SocketTimings {
     }
 }
 
-/// What the daemon would have seen (`storing`: envelopes being stored, and the most there were); waits for states, not for time.
+/// What the daemon would have seen (`storing`: envelopes being stored, and the most there were); waits for states, not
+/// for time.
 pub(super) struct Seen {
     pub(super) envelopes: Mutex<Vec<Envelope>>,
     pub(super) states: Mutex<Vec<ConnectionState>>,

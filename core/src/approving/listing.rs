@@ -1,5 +1,5 @@
-//! What waits in a chat, for one person: what they may decide about and what they asked for, and forbidding all of it at
-//! once. Pure.
+//! What waits in a chat, for one person: what they may decide about and what they asked for, and forbidding all of it
+//! at once. Pure.
 
 use sha2::{Digest as _, Sha256};
 

@@ -1,9 +1,11 @@
 //! Whether a tool call needs a person, who may decide, and what follows. Pure: the facts that the store read in the
 //! transaction, and what becomes of them.
 //!
-//! Reading order: `policy` (does a call ask?), `taint` (and after what its run has read?), `approvers` (who may decide?), `visible` (characters that can be told
-//! apart), `showing` (a call's arguments on a card), `buttons` (what a press says), `card` (what people see), `deciding`
-//! (what a press does), `changing` (other arguments for a call that waits), `listing` (what waits in a chat), `telling` (what people and the model are told), `stored` (approvals and grants as they stand).
+//! Reading order: `policy` (does a call ask?), `taint` (and after what its run has read?), `approvers` (who may
+//! decide?), `visible` (characters that can be told apart), `showing` (a call's arguments on a card), `buttons` (what a
+//! press says), `card` (what people see), `deciding` (what a press does), `changing` (other arguments for a call that
+//! waits), `listing` (what waits in a chat), `telling` (what people and the model are told), `stored` (approvals and
+//! grants as they stand).
 
 mod approvers;
 mod buttons;

@@ -1,8 +1,8 @@
 //! Agents that ask other agents: whether a run may, what share of its budget the other one gets, and what its model is
 //! told. Pure: the facts that the store read in the transaction, and what becomes of them.
 //!
-//! Reading order: `deciding` (may it ask, with which share?), `bounds` (how much can it come to?), `stored` (a task as it stands), `telling` (what models are
-//! told).
+//! Reading order: `deciding` (may it ask, with which share?), `bounds` (how much can it come to?), `stored` (a task as
+//! it stands), `telling` (what models are told).
 
 mod bounds;
 mod deciding;

@@ -11,7 +11,8 @@ use crate::words::Language;
 const FIELDS_MAX: usize = 8;
 /// The most choices of a field.
 const CHOICES_MAX: usize = 50;
-/// Words that name secrets, for which people are not asked in a chat. *Source:* the protocol forbids servers to ask for secrets in forms.
+/// Words that name secrets, for which people are not asked in a chat. *Source:* the protocol forbids servers to ask for
+/// secrets in forms.
 const SECRETS: [&str; 17] = [
     "password",
     "passwords",

@@ -1,8 +1,8 @@
 //! What a server of tools asks a person before it goes on with a call ("elicitation"): read from its request, put to a
 //! person as a question, and the person's words read back as the values that it asked for. Pure.
 //!
-//! *Source:* the Model Context Protocol, revision 2026-07-28: a form asks for a flat object of strings, numbers, booleans
-//! and choices, is never for secrets, and can be declined.
+//! *Source:* the Model Context Protocol, revision 2026-07-28: a form asks for a flat object of strings, numbers,
+//! booleans and choices, is never for secrets, and can be declined.
 //!
 //! Reading order: `form` (what is asked for), `reading` (an answer's words as values).
 

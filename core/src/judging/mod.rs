@@ -1,6 +1,7 @@
 //! Whether a message is stored, whom it addresses, and what else follows from it. Pure: facts in, a verdict out.
 //!
-//! Reading order: `policy`, `speech`, `addressees`, `stop`, `access`, `commands`, `asked_model`, `judge`, `request`, `origin`.
+//! Reading order: `policy`, `speech`, `addressees`, `stop`, `access`, `commands`, `asked_model`, `judge`, `request`,
+//! `origin`.
 
 pub mod access;
 pub mod addressees;

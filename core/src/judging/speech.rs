@@ -109,8 +109,8 @@ pub fn without_leading_mentions<'a>(text: &'a str, is_bot: &dyn Fn(&str) -> bool
     rest
 }
 
-/// What is said behind the address at the start of a text: mentions of the bot, the command `/ask`, "hey", and one of `names`
-/// where it is called by that.
+/// What is said behind the address at the start of a text: mentions of the bot, the command `/ask`, "hey", and one of
+/// `names` where it is called by that.
 #[must_use]
 pub fn behind_address<'a>(
     text: &'a str,

@@ -1,7 +1,8 @@
 //! What becomes of a document: pieces that a search finds and a person can be pointed to.
 //!
 //! Pure, and linear in the text: nothing here keeps a stack or goes back. Reading order: this page, `block` (a text as
-//! headings, paragraphs, code and tables), `markdown`, `html` and `plain` (who make them), `packing` (blocks as chunks).
+//! headings, paragraphs, code and tables), `markdown`, `html` and `plain` (who make them), `packing` (blocks as
+//! chunks).
 
 mod block;
 mod html;

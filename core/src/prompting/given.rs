@@ -39,8 +39,8 @@ pub fn without_earlier(history: &mut History) {
 }
 
 impl Prompt {
-    /// The prompt with what a program gave with its question, behind what is stored of the conversation. Lines have what
-    /// the question leaves of `token_budget`, the newest first; a line says how many have none. The preface
+    /// The prompt with what a program gave with its question, behind what is stored of the conversation. Lines have
+    /// what the question leaves of `token_budget`, the newest first; a line says how many have none. The preface
     /// ([`Given::preface`]) is counted with the instructions.
     ///
     /// `asker` = whose words those of the user are.

@@ -4,8 +4,9 @@
 //! network.
 //!
 //! Reading order: this page, `query` (what to read), `vocative` (our rules), `project` (how a turn
-//! reads), `counter`, `count` (what a turn costs), `start` (where the history begins), `cut`, `files`, `given` (what a program sends along), `network` (what others of a network said), `record` (turns for a summary); then
-//! `toolpack` (another system's rules, exactly) and `view` (the JSON at the rim).
+//! reads), `counter`, `count` (what a turn costs), `start` (where the history begins), `cut`, `files`, `given` (what a
+//! program sends along), `network` (what others of a network said), `record` (turns for a summary); then `toolpack`
+//! (another system's rules, exactly) and `view` (the JSON at the rim).
 
 mod count;
 mod counter;
@@ -364,8 +365,8 @@ impl OmissionReason {
 ///
 /// A summary in the history comes first, before all turns.
 ///
-/// *Invariant:* the triggers are in it exactly once, last (unless they were deleted); no turn is in it twice; its tokens are
-/// within `token_budget` unless the triggers alone pass it; every loaded turn is either in it or in
+/// *Invariant:* the triggers are in it exactly once, last (unless they were deleted); no turn is in it twice; its
+/// tokens are within `token_budget` unless the triggers alone pass it; every loaded turn is either in it or in
 /// `omitted`.
 #[must_use]
 pub fn assemble(

@@ -1,5 +1,5 @@
-//! What an agent of a network is sent of the run so far: the words of the others, its own, and the values that they share.
-//! It stands right before the question, which stays last.
+//! What an agent of a network is sent of the run so far: the words of the others, its own, and the values that they
+//! share. It stands right before the question, which stays last.
 
 use super::cut::cut;
 use super::project::peer_line;

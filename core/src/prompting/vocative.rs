@@ -17,9 +17,9 @@
 //!    stands around it.
 //!    Lines that were found for the question have a budget of their own.
 //! 6. The order is the room's for what stays: parent, root and history. Behind that stands what is of this run
-//!    only: found lines, overheard turns, what was said behind the first trigger, what the triggers reply to, the triggers.
-//!    What another turn replies to stands right before it, and a question that was answered in a thread of its
-//!    own where its answer was said: both come later than they were said, and nothing before them changes.
+//!    only: found lines, overheard turns, what was said behind the first trigger, what the triggers reply to, the
+//!    triggers. What another turn replies to stands right before it, and a question that was answered in a thread of
+//!    its own where its answer was said: both come later than they were said, and nothing before them changes.
 
 mod recalled;
 

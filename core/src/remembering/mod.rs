@@ -3,9 +3,9 @@
 //!
 //! An entry grants nothing: it is a note of what somebody said, with who said it, where and when.
 //!
-//! Reading order: `entry` (an entry as it stands), `audience` (where it may appear), `writing` (what may be written, and
-//! by whom), `sources` (which words count), `choosing` (what stands in a prompt), `telling` (how it reads), `ordering`
-//! (what people ask for by a command), `extracting` (what is learnt once a conversation has settled).
+//! Reading order: `entry` (an entry as it stands), `audience` (where it may appear), `writing` (what may be written,
+//! and by whom), `sources` (which words count), `choosing` (what stands in a prompt), `telling` (how it reads),
+//! `ordering` (what people ask for by a command), `extracting` (what is learnt once a conversation has settled).
 
 mod audience;
 mod choosing;

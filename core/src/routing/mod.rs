@@ -6,9 +6,9 @@
 //! bounds the sum ([`bounds`] says beforehand how far it can go). What was decided is stored ([`Course`]) and never
 //! decided again.
 //!
-//! Reading order: `network` (what is configured), `state` (its typed values), `facts`, `decide`, `course` (what happened
-//! so far), `conclude` (what is said in the end), `bounds` (how far it can go), `conditions` and `reach` (which rules
-//! never match), `router` (what a routing agent is asked, and which answers count).
+//! Reading order: `network` (what is configured), `state` (its typed values), `facts`, `decide`, `course` (what
+//! happened so far), `conclude` (what is said in the end), `bounds` (how far it can go), `conditions` and `reach`
+//! (which rules never match), `router` (what a routing agent is asked, and which answers count).
 
 pub mod bounds;
 mod conclude;

@@ -18,7 +18,8 @@ const TEXT_MAX_CHARS: usize = 2_000;
 const CALLS_SHOWN: usize = 2;
 /// How much of its own reason is kept, in characters.
 const REASON_MAX_CHARS: usize = 300;
-/// How much of an answer that does not count is told to it, in characters: each of them may take eight when it is quoted.
+/// How much of an answer that does not count is told to it, in characters: each of them may take eight when it is
+/// quoted.
 const WRONG_MAX_CHARS: usize = 100;
 /// The name of the tool that it picks an agent with.
 pub const SELECT_AGENT: &str = "select_agent";
@@ -233,8 +234,8 @@ fn chosen(choices: &[RouterChoice], name: &str) -> Option<AgentName> {
     names().find(|it| it.as_str() == name).or(only).cloned()
 }
 
-/// Reads an answer in plain words: the only agent that it names; without any, `done` where that is the answer, alone or on
-/// a line of its own. "Nothing is done yet" says neither.
+/// Reads an answer in plain words: the only agent that it names; without any, `done` where that is the answer, alone or
+/// on a line of its own. "Nothing is done yet" says neither.
 fn in_words(choices: &[RouterChoice], text: &str) -> Result<Routed, String> {
     let named = words(text).filter_map(|word| chosen(choices, word));
     let named: Vec<AgentName> = named.collect::<BTreeSet<_>>().into_iter().collect();

@@ -362,8 +362,8 @@ fn whole(value: &Value) -> Option<i64> {
     is_whole.then_some(float as i64)
 }
 
-/// Whether two values are the same. Numbers are compared as numbers, at any size: 1.0 is 1, and 2^53 + 1 is not the float
-/// 2^53.
+/// Whether two values are the same. Numbers are compared as numbers, at any size: 1.0 is 1, and 2^53 + 1 is not the
+/// float 2^53.
 #[must_use]
 pub fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {

@@ -1,4 +1,5 @@
-//! The twelve worked orders, tables of single decisions, and what holds for every network. What rules never match: `reach`.
+//! The twelve worked orders, tables of single decisions, and what holds for every network. What rules never match:
+//! `reach`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -837,8 +838,8 @@ fn a_disabled_agent_of_a_list_may_make_a_path_longer() {
     assert_eq!(longest_path(&network).calls, 2);
 }
 
-/// What chance decides about a run: what each agent call does (whether it sets `found`, whether it fails, which words it
-/// says), what the routing agent says, and who is disabled.
+/// What chance decides about a run: what each agent call does (whether it sets `found`, whether it fails, which words
+/// it says), what the routing agent says, and who is disabled.
 type Chances = (Vec<(bool, bool, usize)>, Vec<usize>, Option<usize>);
 
 fn any_chances() -> impl Strategy<Value = Chances> {
@@ -935,8 +936,8 @@ proptest! {
         ends_within_its_bounds(&network, chances)?;
     }
 
-    /// What several calls set side by side comes to the same in any order, as far as it is joined: a list has as many items,
-    /// the largest number is the same, and what is replaced is one of theirs.
+    /// What several calls set side by side comes to the same in any order, as far as it is joined: a list has as many
+    /// items, the largest number is the same, and what is replaced is one of theirs.
     #[test]
     fn values_that_are_set_side_by_side_come_to_the_same(
         (set, otherwise) in proptest::collection::vec((0_usize..3, -9_i64..9), 0..16)

@@ -125,7 +125,8 @@ pub fn asks_for_something(wording: &str) -> bool {
 
 /// The found lines that clear the bar, by their places among the candidates, the best first.
 ///
-/// Candidates come in the order of their ranks. `near_usually` = how alike a line is that is near, but no nearer than many.
+/// Candidates come in the order of their ranks. `near_usually` = how alike a line is that is near, but no nearer than
+/// many.
 #[must_use]
 pub fn cleared(
     wordings: &[Wording],

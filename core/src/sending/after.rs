@@ -71,7 +71,8 @@ const RESENDS_LOOKED_FOR_MAX: u32 = 5;
 
 impl DeliveryPolicy {
     /// How long a post is looked for by single numbers without a message that settles it, in milliseconds.
-    /// How long an undecided post waits, in milliseconds. With `resend` no longer than a late request may take to be applied.
+    /// How long an undecided post waits, in milliseconds. With `resend` no longer than a late request may take to be
+    /// applied.
     #[must_use]
     pub fn undecided_after_ms(&self) -> i64 {
         match self.on_undecided {

@@ -1,7 +1,7 @@
 //! The head of `SKILL.md`: `key: value` lines of YAML between two lines `---`.
 //!
-//! Of YAML this reads what such heads have: plain, quoted and block texts. Lists and tables below a key are passed over,
-//! as nothing in them is used. One pass, no stack.
+//! Of YAML this reads what such heads have: plain, quoted and block texts. Lists and tables below a key are passed
+//! over, as nothing in them is used. One pass, no stack.
 
 use std::collections::BTreeMap;
 

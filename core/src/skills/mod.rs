@@ -1,6 +1,7 @@
 //! Skills: folders of instructions in the Agent Skills format, and what an agent is told of a skill.
 //!
-//! Pure: who reads the folder gives its files as bytes. Reading order: this page, `frontmatter` (the head of `SKILL.md`).
+//! Pure: who reads the folder gives its files as bytes. Reading order: this page, `frontmatter` (the head of
+//! `SKILL.md`).
 
 mod frontmatter;
 

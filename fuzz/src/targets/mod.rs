@@ -1,8 +1,9 @@
 //! All targets. A target is a function of bytes that panics where a promise breaks.
 //!
 //! One file per subject: `slack` and `telegram` (wire to envelope, answers, texts), `texts` (splitting
-//! and marks), `capturing` (judging, and everything up to the commit), `cards`, `commands`, `documents` (of operators), `requests` (what
-//! comes over HTTP), `exports` (importers), `configs`, `prompts`, `models`, `searching`. `speech` holds what every envelope must keep.
+//! and marks), `capturing` (judging, and everything up to the commit), `cards`, `commands`, `documents` (of operators),
+//! `requests` (what comes over HTTP), `exports` (importers), `configs`, `prompts`, `models`, `searching`. `speech`
+//! holds what every envelope must keep.
 
 mod capturing;
 mod cards;

@@ -6,8 +6,8 @@
 //! again. No promise is read from the store alone: the rooms are searched first.
 //!
 //! Reading order: `script` (what happens), `world`, `wire`, `life`, `channel`, `play` (one seed),
-//! `verdict` (whether it is as promised), `plans` (reminders that people agree to), `networks` (several agents that answer
-//! together), `report`.
+//! `verdict` (whether it is as promised), `plans` (reminders that people agree to), `networks` (several agents that
+//! answer together), `report`.
 
 mod channel;
 mod clocks;

@@ -1,5 +1,5 @@
-//! People who ask for a reminder. The agent wants to plan it, a card asks them, and they press its buttons as people do:
-//! late, twice, together, with the buttons of somebody else's card, or never. Approved, the reminder comes once.
+//! People who ask for a reminder. The agent wants to plan it, a card asks them, and they press its buttons as people
+//! do: late, twice, together, with the buttons of somebody else's card, or never. Approved, the reminder comes once.
 //!
 //! What chance decides here has dice of its own, so that worlds without plans stay as they were.
 

@@ -3,8 +3,9 @@
 //! Written from the protocol sheet `slack.md`; it shares no code with any adapter. It refuses what
 //! Slack refuses, by Slack's error names, and what a person would do in Slack's window a test does
 //! with [`SlackServer`]'s methods. Reading order: `world` (who and where), `post`, `text`, `blocks` and `elements`,
-//! `views`, `events` (pure), `state` (the one lock) and `rooms`, `deliveries`, `socket` (Socket Mode) and `requests` (HTTP), `web` (methods),
-//! `interactions` (clicks, commands, modals), `hooks` (`response_url`), `faults`, `server` (the handle), `control`.
+//! `views`, `events` (pure), `state` (the one lock) and `rooms`, `deliveries`, `socket` (Socket Mode) and `requests`
+//! (HTTP), `web` (methods), `interactions` (clicks, commands, modals), `hooks` (`response_url`), `faults`, `server`
+//! (the handle), `control`.
 //!
 //! # In one process
 //!

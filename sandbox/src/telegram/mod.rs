@@ -1,12 +1,13 @@
 //! A loopback Telegram Bot API server: strict, with people who act and faults on demand.
 //!
 //! [`TelegramServer`] serves a [`TelegramWorld`] at `/bot<token>/<method>`, refuses what the platform
-//! refuses in the platform's words, and keeps every room as people see it. A method that is not listed in `methods` answers `method not found`.
+//! refuses in the platform's words, and keeps every room as people see it. A method that is not listed in `methods`
+//! answers `method not found`.
 //!
 //! Reading order: `world` (what exists), `rooms` (what is stored and who hears it), `message`,
 //! `people` and `events` (what people do), `server` (HTTP), `params` and `failure` (in and out), `methods`,
-//! `target`, `sends`, `media`, `copies`, `polling` and `webhook` over `queue`, then the pure text rules `text`, `entities`, `markup`,
-//! `html`, `markdown`; `faults`, `control`, `selfcheck`.
+//! `target`, `sends`, `media`, `copies`, `polling` and `webhook` over `queue`, then the pure text rules `text`,
+//! `entities`, `markup`, `html`, `markdown`; `faults`, `control`, `selfcheck`.
 //!
 //! For tests and tools in another process there is `/control/` on the same port, without a token. Every
 //! request with its fields is in the README of the crate.

@@ -42,7 +42,8 @@ pub struct MemoryView {
     pub sources: Vec<String>,
     /// `room` = it appears there only; `team` = in other rooms of the account, too.
     pub share: String,
-    /// How it came to be: `call` (a model's tool), `conversation` (learnt in the background), `operator` (an operator's words).
+    /// How it came to be: `call` (a model's tool), `conversation` (learnt in the background), `operator` (an operator's
+    /// words).
     pub origin: String,
     /// When it was written or changed last, in milliseconds since the Unix epoch.
     pub written_at_ms: i64,

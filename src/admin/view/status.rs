@@ -448,8 +448,8 @@ pub struct EmbeddingsView {
 /// How long something took since the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimingView {
-    /// What: `model` (an attempt at a model) or `answer` (from a question to the first part of its answer in the room, what
-    /// people took to decide about calls included).
+    /// What: `model` (an attempt at a model) or `answer` (from a question to the first part of its answer in the room,
+    /// what people took to decide about calls included).
     pub what: String,
     /// The model, or the channel.
     pub name: String,

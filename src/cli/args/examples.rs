@@ -1,4 +1,4 @@
-//! What the help of a command ends with.
+//! The texts at the end of a command's help.
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

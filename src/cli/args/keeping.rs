@@ -1,4 +1,4 @@
-//! What `vocative import`, `backup`, `restore` and `erase` take: what is kept, and what is not.
+//! What `vocative import`, `backup`, `restore` and `erase` take.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the command line takes, and its help.
+//! Tests of what the command line accepts, and of its help.
 
 use clap::CommandFactory;
 

@@ -1,4 +1,4 @@
-//! What `vocative demo` and `sandbox` take: a daemon that is tried out.
+//! What `vocative demo` and `sandbox` take.
 
 use std::path::PathBuf;
 

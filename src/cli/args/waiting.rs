@@ -1,4 +1,5 @@
-//! What `vocative queue`, `dead` and `held` take: work that waits.
+//! What `vocative agents`, `queue`, `dead`, `quarantine`, `costs`, `approvals`, `runs`, `questions`, `jobs`, `held`,
+//! `tools` and `mcp` take.
 
 use std::path::PathBuf;
 

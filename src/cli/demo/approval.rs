@@ -30,16 +30,16 @@ const ANN: &str = "U0ANN";
 const BOB: &str = "U0BOB";
 const ANSWER: &str = "The 120 for the tea are refunded.";
 
-/// What must happen, in this order.
+/// The steps of the scene, in order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ApprovalStep {
-    /// The call waits as a card.
+    /// The call waits, and a card asks for a decision.
     Card,
-    /// Bob, who may not decide, presses.
+    /// Bob, who may not decide, presses Approve.
     Refusal,
     /// The daemon is killed and started again.
     Kill,
-    /// Ann, who asked and may decide, presses.
+    /// Ann, who asked and may decide, presses Approve.
     Approval,
     /// The call is made.
     Refund,
@@ -54,7 +54,7 @@ impl ApprovalStep {
         Self::Refund,
     ];
 
-    /// What must happen, in words.
+    /// What must happen in the step, in words.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Card => "the refund of 120 waits as a card, and nothing is refunded",
@@ -66,7 +66,7 @@ impl ApprovalStep {
     }
 }
 
-/// What came of a step.
+/// How a step went.
 #[derive(Clone, Debug)]
 pub(super) struct ApprovalStepOutcome {
     /// The step.
@@ -109,7 +109,7 @@ struct ApprovalStage {
     shop: OrderServer,
     wire: WireLog,
     directory: PrivateDirectory,
-    /// Ann's question and the card that answers it, once they are there.
+    /// The timestamps of Ann's question and of the card in answer to it, once they are posted.
     question_ts: String,
     card_ts: String,
 }
@@ -158,7 +158,7 @@ impl ApprovalStage {
         let card = self.slack.wait_for_post(GENERAL, is_card, STEP_WAIT).await;
         let card = card.ok_or("no card came")?;
         self.card_ts.clone_from(&card.ts);
-        // A press counts once the daemon knows which message the card is.
+        // A press counts only once the daemon knows the card's message id.
         self.wait_until_idle().await?;
         transcript::settle(&self.wire).await;
         let arguments = arguments_of(&card).join(", ");
@@ -317,7 +317,7 @@ impl ApprovalStage {
     }
 }
 
-/// What a card shows of the call's arguments: each one's name, and its value as code.
+/// The arguments of the call as the card shows them: each one's name, and its value as code.
 fn arguments_of(card: &SlackPost) -> Vec<String> {
     let blocks = card.blocks.as_ref().and_then(|blocks| blocks.as_array());
     let arguments = blocks.into_iter().flatten().filter_map(|block| {

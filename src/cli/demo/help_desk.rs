@@ -15,7 +15,7 @@ use crate::cli::CliError;
 const HELP_DESK: &str = include_str!("../../../config/examples/help-desk.toml");
 const QUESTION: &str = "@vocative where is my order 4711? You said Tuesday.";
 const ANSWER: &str = "I am sorry, Ann: order 4711 left on Tuesday and arrives on Thursday.";
-/// How many answers of models there are in the scene.
+/// How many answers of models the scene has.
 const REPLIES: usize = 9;
 const VERDICTS: [&str; 2] = [
     "As it should: one answer, posted once; only the agent that the kill cut off was asked again.",
@@ -30,7 +30,7 @@ pub(super) async fn run() -> Result<ExitCode, CliError> {
     let stand = Stand::build(HELP_DESK, |_| {}).await?;
     script(&stand.model);
     let story = play(&stand).await;
-    // Once for each answer, and once more for the one that the kill cut off.
+    // One request for each answer, and one more for the answer that the kill cut off.
     let was_asked_once = stand.model.requests().len() == REPLIES + 1;
     let is_fine = was_asked_once && stand.posts() == 1;
     stand.judge(story, is_fine, VERDICTS).await
@@ -59,7 +59,7 @@ async fn play(stand: &Stand) -> Result<String, CliError> {
     story
 }
 
-/// What the agents say, in their order.
+/// Queues the models' answers, in the order in which they are asked.
 fn script(model: &ModelServer) {
     let sets = |id: &str, values| ModelReply::tool_call(id, "set_state", values);
     let replies: [ModelReply; REPLIES] = [

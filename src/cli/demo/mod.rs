@@ -42,7 +42,7 @@ pub(super) async fn run(args: &DemoArgs, context: &CliContext) -> Result<ExitCod
         Scene::OnCall => return on_call::run().await,
     }
     if let Some(path) = &args.wire {
-        // Before the scene is played: a path that can't be written is told at once.
+        // A path that can't be written is reported before the scene is played.
         std::fs::File::create(path).map_err(|cause| {
             CliError::failed(format!("{} can't be written", path.display()), cause)
         })?;
@@ -86,7 +86,7 @@ async fn stop_early(stage: DemoStage, printing: &JoinHandle<()>) -> ExitCode {
     Exit::Failed.into()
 }
 
-/// Waits for Ctrl-C or SIGTERM. Both end the demo in order, so that its second daemon ends with it.
+/// Waits for Ctrl-C or SIGTERM. Either ends the demo in an orderly way, so that its second daemon ends, too.
 async fn interruption() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         let _ = tokio::signal::ctrl_c().await;
@@ -98,12 +98,12 @@ async fn interruption() {
     }
 }
 
-/// One line on stdout; a closed pipe ends the demo quietly elsewhere.
+/// Prints one line on stdout; errors are ignored, because a closed pipe ends the demo elsewhere.
 pub(super) fn say_line(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// The person types into the chats until Ctrl-C, or until there is nobody to type any more.
+/// Lets the person type into the chats, until Ctrl-C or the end of the input.
 async fn converse(stage: &DemoStage) {
     say_line("");
     say_line("Now you: type into a chat as a person. Ctrl-C or Ctrl-D ends the demo.");
@@ -126,7 +126,7 @@ async fn converse(stage: &DemoStage) {
             () = interruption() => return,
         }
     }
-    // What was piped in may still be answered.
+    // Lines that were piped in may still wait for their answers.
     if has_said {
         tokio::select! {
             () = stage.wait_until_answered() => transcript::settle(&stage.wire).await,
@@ -169,7 +169,7 @@ fn write_wire(stage: &DemoStage, path: &std::path::Path) -> Result<(), CliError>
 }
 
 impl Fault {
-    /// What the fault does, for the person who asked for it.
+    /// What the fault does, as the demo prints it.
     fn describe(self) -> &'static str {
         match self {
             Self::DropAnswer => "Slack refuses one answer",

@@ -1,4 +1,4 @@
-//! The scene of the on-call rota: an alert is sorted and looked up in a runbook, and what is to be done waits for the person
+//! The scene of the on-call rota: an alert is sorted and looked up in a runbook, and the restart waits for the person
 //! on call, through a kill of the daemon. The configuration is `config/examples/on-call.toml`.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ const ALERT: &str = "@vocative ALERT checkout: 500 since 03:10";
 const RUNBOOK: &str =
     "# Checkout\n\n## It answers 500\nRestart checkout once, and tell the shop.\n";
 const NOTE: &str = "Checkout answered 500 since 03:10. It was restarted; Bob allowed it. Left to do: tell the shop.";
-/// How many answers of models there are in the scene.
+/// How many answers of models the scene has.
 const REPLIES: usize = 7;
 const VERDICTS: [&str; 2] = [
     "As it should: one restart, once Bob allowed it, and one note; no agent was asked twice.",
@@ -46,12 +46,12 @@ pub(super) async fn run() -> Result<ExitCode, CliError> {
     script(&stand.model);
     let story = play(&stand, &services).await;
     let restarts = services.orders().len();
-    // The card and the note.
+    // Two posts: the card and the note.
     let is_fine = restarts == 1 && stand.posts() == 2 && stand.model.requests().len() == REPLIES;
     stand.judge(story, is_fine, VERDICTS).await
 }
 
-/// Bob is on call; services and runbooks are the scene's, and nothing is planned.
+/// Adapts the example: Bob is on call, the service and the runbooks are the scene's own, and there are no schedules.
 fn adapt(config: &mut Table, runbooks: &Path, host: &str) {
     let restart = config["tools"]["restart"].as_table_mut();
     let restart = restart.expect("the example has the tool");
@@ -77,7 +77,7 @@ async fn play(stand: &Stand, services: &OrderServer) -> Result<String, CliError>
     let asked = stand.slack.say(GENERAL, "U0ANN", ALERT);
     let card = stand.reply(&asked, has_buttons).await?;
     say_line(&format!("(a card) {}", card.text.replace('\n', " ")));
-    // A press counts once the daemon knows which message the card is.
+    // A press counts only once the daemon knows the card's message id.
     rest(stand, is_idle).await?;
     stand.kill(daemon).await?;
     say_line("(the daemon is killed while the restart waits, and started again)");
@@ -121,7 +121,7 @@ async fn rest(stand: &Stand, is_wanted: impl Fn(&StatusView) -> bool) -> Result<
     waited.map_err(|cause| CliError::failed("the daemon does not come to rest", cause))
 }
 
-/// What the agents say, in their order.
+/// Queues the models' answers, in the order in which they are asked.
 fn script(model: &ModelServer) {
     let restart = json!({"service": "checkout", "why": "it answers 500 since 03:10"});
     let search = json!({"queries": ["checkout answers 500"]});

@@ -85,7 +85,7 @@ fn print_turn(turn: &TurnView) {
     }
 }
 
-/// The prompt of the first answer in that thread, as the model was sent it: as of before the answer.
+/// Prints the prompt of the first answer in the thread, assembled as of just before the answer.
 async fn print_prompt(stage: &DemoStage, thread: &ConversationView) -> Result<(), CliError> {
     let name = thread.id.clone();
     let detail: ConversationDetailView = ask(

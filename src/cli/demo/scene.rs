@@ -1,4 +1,4 @@
-//! The scene: what people say, and what must come back where.
+//! The scene: what people say, and which answers must come.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ pub(super) enum SceneChat {
 }
 
 impl SceneChat {
-    /// All of them.
+    /// All chats, in the order in which they are listed.
     pub(super) const ALL: [Self; 4] = [Self::General, Self::SlackDm, Self::Group, Self::Private];
 
-    /// What a person types to speak there.
+    /// The name by which a typed line addresses the chat.
     pub(super) fn handle(self) -> &'static str {
         match self {
             Self::General => "#general",
@@ -35,12 +35,12 @@ impl SceneChat {
         }
     }
 
-    /// The place of a handle.
+    /// The chat with this handle.
     pub(super) fn from_handle(handle: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|place| place.handle() == handle)
     }
 
-    /// What it is.
+    /// The chat in words, for the person who types.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::General => "a Slack channel (mention @vocative to be answered)",
@@ -63,18 +63,18 @@ pub(super) enum SceneSpeaker {
 /// Where an answer must appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// Nowhere: the line is captured and not answered.
+    /// No answer: the line is captured and not answered.
     Nothing,
     /// In the thread of the question.
     InItsThread,
-    /// In line, in the same chat.
+    /// In the same chat, outside a thread.
     InLine,
     /// As a reply to the question.
     AsReply,
 }
 
 impl Expected {
-    /// In words.
+    /// The expectation in words.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Nothing => "no answer",
@@ -88,21 +88,21 @@ impl Expected {
 /// One line of the scene.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SceneLine {
-    /// Where.
+    /// The chat.
     pub(super) place: SceneChat,
-    /// Who.
+    /// The person who says it.
     pub(super) person: SceneSpeaker,
-    /// What, as typed.
+    /// The text, as typed.
     pub(super) text: &'static str,
-    /// What must come back.
+    /// The expected answer.
     pub(super) expected: Expected,
-    /// What the answer must hold.
+    /// A text that the answer must contain.
     pub(super) must_say: Option<&'static str>,
-    /// Said in the thread of an earlier line of the scene, by its number.
+    /// The index of an earlier line, in whose thread this one is said.
     pub(super) in_thread_of: Option<usize>,
 }
 
-/// What came back for a line.
+/// What followed a line.
 #[derive(Clone, Debug)]
 pub(super) struct SceneOutcome {
     /// The line.
@@ -147,7 +147,7 @@ pub(super) fn scene() -> Vec<SceneLine> {
             "Fine with me.",
             Nothing,
         ),
-        // What Ann said, though not to the bot.
+        // The answer is in Ann's message, which was not addressed to the bot.
         answered_with(
             "15:00",
             line(
@@ -189,13 +189,13 @@ pub(super) fn scene() -> Vec<SceneLine> {
     ]
 }
 
-/// What is missing in an answer.
+/// The problem with an answer that lacks the text it must contain.
 fn unsaid(line: &SceneLine, answer: &str) -> Option<String> {
     let missing = line.must_say.filter(|said| !answer.contains(said));
     missing.map(|said| format!("the answer does not say \"{said}\": {answer}"))
 }
 
-/// Says each line and waits for what must come back; unanswered lines are only said.
+/// Says each line and waits for its answer. Lines without an expected answer are checked at the end.
 pub(super) async fn play(scene: &[SceneLine], stage: &DemoStage) -> Vec<SceneOutcome> {
     let mut outcomes = Vec::with_capacity(scene.len());
     for line in scene {

@@ -27,7 +27,7 @@ const SLACK_DM: &str = "D0ANN";
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 /// How long the last answers may take once the input has ended.
 const ANSWERS_WAIT: Duration = Duration::from_secs(30);
-/// The shortest time after which a chat without an expected answer is looked at.
+/// The pause between two looks at the daemon's state or the posts.
 pub(super) const POLL: Duration = Duration::from_millis(20);
 
 /// The loopback platforms and the daemon.
@@ -40,7 +40,7 @@ pub(super) struct DemoStage {
 }
 
 impl DemoStage {
-    /// Starts everything and waits until both platforms are heard (unless a fault forbids it).
+    /// Starts everything and waits until both platforms are connected (unless a fault prevents it).
     pub(super) async fn build(fault: Option<Fault>) -> Result<Self, CliError> {
         let wire = WireLog::new();
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -90,7 +90,7 @@ impl DemoStage {
         let _ = tokio::time::timeout(CONNECT_WAIT, polled).await;
     }
 
-    /// Somebody types a line; returns its platform message id.
+    /// Says a line as a person; returns its platform message id.
     pub(super) fn say(&self, place: SceneChat, person: SceneSpeaker, text: &str) -> String {
         let (slack_user, telegram_user) = match person {
             SceneSpeaker::Ann => ("U0ANN", TelegramWorld::ANN),
@@ -110,7 +110,7 @@ impl DemoStage {
         }
     }
 
-    /// Somebody types a line into a thread of the Slack channel; returns its platform message id.
+    /// Says a line in a thread of the Slack channel; returns its platform message id.
     pub(super) fn say_in_thread(&self, person: SceneSpeaker, root: &str, text: &str) -> String {
         let user = if person == SceneSpeaker::Ann {
             "U0ANN"
@@ -120,8 +120,8 @@ impl DemoStage {
         self.slack.say_in(GENERAL, user, root, text)
     }
 
-    /// Waits for the bot's answer to a line where it belongs; `root` starts the thread that the
-    /// answer to a line in a channel belongs to.
+    /// Waits for the bot's answer to a line in the right place; `root` is the first message of the thread in which a
+    /// line in the channel is answered.
     ///
     /// # Errors
     /// What is missing or where the answer went instead, in words.
@@ -167,7 +167,7 @@ impl DemoStage {
         })
     }
 
-    /// An answer of the bot behind a message that is in line instead of in its thread.
+    /// An answer of the bot after a message that is in the channel itself instead of in the thread.
     fn stray(&self, place: SceneChat, message_id: &str) -> Option<String> {
         if place != SceneChat::General {
             return None;
@@ -182,7 +182,7 @@ impl DemoStage {
             .map(|post| post.text)
     }
 
-    /// Whether the bot answered a message at all.
+    /// Whether the bot has answered a message.
     pub(super) fn has_answer_to(&self, place: SceneChat, message_id: &str) -> bool {
         match place {
             SceneChat::General | SceneChat::SlackDm => {
@@ -203,7 +203,7 @@ impl DemoStage {
         }
     }
 
-    /// Waits until all that was said is heard, and nothing is left to be answered or posted.
+    /// Waits until everything said is received and nothing is left to answer or to post, at most `ANSWERS_WAIT`.
     pub(super) async fn wait_until_answered(&self) {
         let answered = async {
             loop {
@@ -243,7 +243,7 @@ pub(super) fn is_idle(view: &StatusView) -> bool {
     runs.queued + runs.leased + posts.pending + posts.unknown == 0
 }
 
-/// Whether a post has something to press.
+/// Whether a post has buttons.
 pub(super) fn has_buttons(post: &SlackPost) -> bool {
     let blocks = post.blocks.as_ref().and_then(|blocks| blocks.as_array());
     blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "actions"))
@@ -272,7 +272,8 @@ fn telegram_belongs(post: &TelegramPost, message_id: &str) -> bool {
 fn set_fault(fault: Fault, slack: &SlackServer, telegram: &TelegramServer) {
     match fault {
         Fault::DropAnswer => {
-            // About this one message; an error about the account would hold everything. It is sent as it is, then plain.
+            // An error about this one message; one about the account would hold all posts. Two, because the post is
+            // tried again as plain text.
             for _ in 0..2 {
                 let refused = SlackFault::Error("invalid_arguments".to_owned());
                 slack.faults().next("chat.postMessage", refused);

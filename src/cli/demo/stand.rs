@@ -1,5 +1,5 @@
-//! An example from `config/examples` at work: the loopback Slack, scripted models, and the daemon as a process of its own
-//! that can be killed. Only what is a vendor's in the example is the loopback's here.
+//! A daemon with an example from `config/examples`, as a process of its own that can be killed, with the loopback Slack
+//! and scripted models. Only the vendors' servers of the example are replaced by loopback ones.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::config::CONTROL_SOCKET_NAME;
 
 /// How long a step may take.
 pub(super) const STEP_WAIT: Duration = Duration::from_secs(20);
-/// The most turns that are read.
+/// The most turns that are read of a thread.
 const TURNS_READ: usize = 20;
 
 /// The loopback servers and the daemon's folder.
@@ -35,7 +35,8 @@ pub(super) struct Stand {
 }
 
 impl Stand {
-    /// Starts the servers and writes the example with them in the place of the vendors', changed further by `change`.
+    /// Starts the servers and writes the configuration: the example with the loopback servers, further changed by
+    /// `change`.
     ///
     /// # Errors
     /// If a server can't be started, or the folder can't be written.
@@ -84,7 +85,7 @@ impl Stand {
         Ok(daemon)
     }
 
-    /// Kills a daemon, and waits until its platform has noticed.
+    /// Kills a daemon, and waits until the loopback Slack has noticed.
     ///
     /// # Errors
     /// If it can't be killed.
@@ -110,13 +111,13 @@ impl Stand {
         found.ok_or_else(|| CliError::failed("an answer is missing", "it was not posted in time"))
     }
 
-    /// How often the bot said something.
+    /// How many messages the bot has posted in the channel and its threads.
     pub(super) fn posts(&self) -> usize {
         let posts = self.slack.posts(GENERAL);
         posts.iter().filter(|post| post.bot_id.is_some()).count()
     }
 
-    /// All of the first run in a thread, as `vocative runs show` has it.
+    /// The first run of the first thread that has one, as `vocative runs show` prints it.
     ///
     /// # Errors
     /// If the daemon does not answer, or no thread has a run.
@@ -152,7 +153,7 @@ impl Stand {
         Err(CliError::failed("there is no run", "no thread has one"))
     }
 
-    /// What the daemon says to a question of an operator.
+    /// Runs one operation in the daemon.
     ///
     /// # Errors
     /// If it does not answer, or not as expected.
@@ -168,7 +169,7 @@ impl Stand {
             .map_err(|cause| CliError::failed("the daemon's answer is not understood", cause))
     }
 
-    /// Tells the story and the verdict, and stops the servers.
+    /// Prints the story and the verdict, and stops the servers.
     ///
     /// # Errors
     /// What kept the scene from being played.
@@ -191,7 +192,7 @@ impl Stand {
     }
 }
 
-/// The example with the loopback servers in the place of the vendors'.
+/// The example's configuration with the loopback servers in the place of the vendors'.
 fn on_loopback(
     example: &str,
     slack: &SlackServer,

@@ -12,7 +12,7 @@ use vocative_sandbox::wire::{WireKind, WireLog, WirePeer, WireRecord};
 use super::say_line;
 use super::stage::DemoStage;
 
-/// Prints lines as they happen until aborted.
+/// Prints what is said and posted as it happens, until the task is aborted.
 pub(super) fn print(stage: &DemoStage) -> JoinHandle<()> {
     let mut live = stage.wire.subscribe();
     let mut reader = TranscriptReader {
@@ -34,7 +34,7 @@ pub(super) fn print(stage: &DemoStage) -> JoinHandle<()> {
     })
 }
 
-/// Lets the lines of what just happened be printed: until nothing new is on the wire for a moment.
+/// Waits until nothing new has been on the wire for a moment, so that the lines so far are printed.
 pub(super) async fn settle(wire: &WireLog) {
     let mut live = wire.subscribe();
     let quiet = Duration::from_millis(60);
@@ -44,7 +44,7 @@ pub(super) async fn settle(wire: &WireLog) {
 
 struct TranscriptReader {
     world: SlackWorld,
-    /// Messages printed: a platform may send one twice.
+    /// The messages printed so far: a platform may send one twice.
     seen: HashSet<String>,
 }
 
@@ -118,7 +118,7 @@ impl TranscriptReader {
             .map_or_else(|| id.to_owned(), |user| user.display_name.clone())
     }
 
-    /// Mentions as people see them.
+    /// Shows mentions as names.
     fn slack_text(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;

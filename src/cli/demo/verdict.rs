@@ -5,7 +5,7 @@ use super::say_line;
 use super::scene::{Expected, SceneOutcome};
 use vocative_core::counted::counted;
 
-/// Prints one line per expectation; returns whether all hold. Without steps, the approval was not played.
+/// Prints one line per expectation; returns whether all are met. Without steps, the approval was not played.
 pub(super) fn print(outcomes: &[SceneOutcome], steps: &[ApprovalStepOutcome]) -> bool {
     say_line("");
     say_line("What had to come back:");

@@ -1,18 +1,18 @@
-//! What the doctor tells.
+//! The findings of the doctor, and the report that is made of them.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// How bad it is.
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::cli) enum Level {
-    /// As it should be.
+    /// All is well.
     Ok,
-    /// It works, but a person should know of it.
+    /// It works, but a person should know about it.
     Warn,
-    /// To be put right.
+    /// Something must be put right.
     Fix,
 }
 
@@ -26,12 +26,12 @@ impl Level {
     }
 }
 
-/// One thing that was found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::cli) struct DoctorFinding {
-    /// What it is about, in a word: `configuration`, `daemon`, `unit`, a channel's name.
+    /// The subject, in a word: `configuration`, `daemon`, `unit`, a channel's name.
     pub subject: String,
-    /// How bad it is.
+    /// How serious it is.
     pub level: Level,
     /// What was found, without secrets and without the text of rooms.
     pub what: String,
@@ -44,7 +44,7 @@ pub(in crate::cli) struct DoctorFinding {
 }
 
 impl DoctorFinding {
-    /// A finding; a command of ours that its text names between backticks is what to type.
+    /// A finding. The last command that its text names in backticks becomes the command to type, unless all is well.
     pub(super) fn of(subject: &str, level: Level, what: impl Into<String>) -> Self {
         let what = what.into();
         let command = command_in(&what).filter(|_| level != Level::Ok);
@@ -57,17 +57,17 @@ impl DoctorFinding {
         }
     }
 
-    /// All is well.
+    /// A finding that all is well.
     pub(super) fn fine(subject: &str, what: impl Into<String>) -> Self {
         Self::of(subject, Level::Ok, what)
     }
 
-    /// A person should know of it. `command` may be empty.
+    /// A finding that a person should know about. `command` may be empty.
     pub(super) fn warn(subject: &str, what: impl Into<String>, command: &str) -> Self {
         Self::of(subject, Level::Warn, what).typing(command)
     }
 
-    /// A person must act. `command` may be empty.
+    /// A finding on which a person must act. `command` may be empty.
     pub(super) fn fix(subject: &str, what: impl Into<String>, command: &str) -> Self {
         Self::of(subject, Level::Fix, what).typing(command)
     }
@@ -83,21 +83,21 @@ impl DoctorFinding {
     }
 }
 
-/// The last command of ours, or of systemd's, that a sentence names between backticks.
+/// The last command of this program or of systemctl that a sentence names in backticks.
 fn command_in(text: &str) -> Option<&str> {
     let quoted = text.split('`').skip(1).step_by(2);
     let is_command = |word: &&str| word.starts_with("vocative ") || word.starts_with("systemctl ");
     quoted.filter(is_command).last()
 }
 
-/// All that was found.
+/// All findings, as they are printed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::cli) struct Report {
     /// The version of the program.
     pub version: &'static str,
     /// The worst of the findings.
     pub verdict: Level,
-    /// In the order in which things depend on each other.
+    /// The findings, in the order in which things depend on each other.
     pub findings: Vec<DoctorFinding>,
     /// What `--fix` put right.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -105,7 +105,7 @@ pub(in crate::cli) struct Report {
 }
 
 impl Report {
-    /// Nothing found yet.
+    /// A report without findings.
     pub(super) fn new() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
@@ -115,7 +115,7 @@ impl Report {
         }
     }
 
-    /// Adds a finding.
+    /// Adds a finding, and raises the verdict to its level.
     pub(super) fn push(&mut self, finding: DoctorFinding) {
         self.verdict = self.verdict.max(finding.level);
         self.findings.push(finding);
@@ -128,7 +128,7 @@ impl Report {
         }
     }
 
-    /// Writes every command as the daemon's own units have it.
+    /// Rewrites every command for the units of this daemon.
     pub(super) fn spell(&mut self, spelled: impl Fn(&str) -> String) {
         for finding in &mut self.findings {
             finding.command = finding.command.take().map(|command| spelled(&command));
@@ -140,7 +140,7 @@ impl Report {
         self.verdict
     }
 
-    /// Whether the configuration is what is wrong.
+    /// Whether a finding is a mistake of the configuration.
     pub(super) fn is_misconfigured(&self) -> bool {
         self.findings.iter().any(|found| found.is_configuration)
     }
@@ -150,7 +150,7 @@ impl Report {
         of_level.count()
     }
 
-    /// For people: a line for each finding, what to type below it, and the verdict.
+    /// The report as text: a line for each finding with its command below it, and the verdict.
     pub(in crate::cli) fn text(&self) -> String {
         let subjects = self.findings.iter();
         let width = subjects

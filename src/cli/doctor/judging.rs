@@ -1,4 +1,4 @@
-//! What follows from what was seen of the clock, the disk and the backups. Pure.
+//! Makes findings from what was seen of the clock, the disk and the backups. Pure.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use vocative_store::CheckReport;
 use super::finding::DoctorFinding;
 use crate::cli::table::span;
 
-/// A clock this far off, in milliseconds, is worth a word.
+/// A clock this far off, in milliseconds, is a warning.
 const CLOCK_OFF_MS: i64 = 30_000;
 /// A clock this far off, in milliseconds, breaks things: requests that Slack signed longer ago are refused.
 /// *Source:* Slack, "Verifying requests": five minutes.
 const CLOCK_WRONG_MS: i64 = 300_000;
-/// A backup older than this, in milliseconds, was missed: they are made every night.
+/// A backup older than this, in milliseconds, is a warning: the timer makes one every night.
 const BACKUP_OLD_MS: i64 = 2 * 86_400_000;
 /// A disk with less than this free, in bytes, is nearly full, however small the database is.
 const FREE_MIN: u64 = 256 << 20;
 
-/// What is seen of the disk.
+/// What was seen of the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Disk {
     /// The folder that was looked at.
@@ -38,7 +38,7 @@ pub(super) struct Backup {
     pub made_at_ms: i64,
 }
 
-/// What is seen of the backups.
+/// What was seen of the backups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Backups {
     /// How many there are.
@@ -47,9 +47,9 @@ pub(super) struct Backups {
     pub newest: Option<Backup>,
 }
 
-/// How far the machine's clock is from the platforms'. None where no platform told its time.
+/// Compares the machine's clock with the platforms'. `None` where no platform told its time.
 ///
-/// `ahead` is a channel and by how many milliseconds the machine is ahead of its platform.
+/// `ahead` has a channel's name, and by how many milliseconds the machine is ahead of its platform.
 pub(super) fn clock(ahead: &[(String, i64)]) -> Option<DoctorFinding> {
     const SUBJECT: &str = "clock";
     const COMMAND: &str = "timedatectl set-ntp true";
@@ -76,7 +76,8 @@ pub(super) fn clock(ahead: &[(String, i64)]) -> Option<DoctorFinding> {
     })
 }
 
-/// Whether there is room for what an upgrade and a restore need: a copy of the database, and as much again to work.
+/// Whether the disk has the room that an upgrade and a restore need: for a copy of the database, and as much again to
+/// work.
 pub(super) fn disk(seen: &Disk) -> DoctorFinding {
     const SUBJECT: &str = "disk";
     let Some(free) = seen.free_bytes else {
@@ -146,7 +147,7 @@ pub(super) fn backups(
     }
 }
 
-/// What reading the newest backup through came to.
+/// The finding about the newest backup, which was read through.
 pub(super) fn verified(path: &Path, read: Result<CheckReport, String>) -> DoctorFinding {
     const SUBJECT: &str = "backups";
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! What is seen of the machine: files, the disk, systemd. Decides nothing.
+//! Looks at the machine: files, the disk, systemd. Judges nothing.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use super::unit::Unit;
 use crate::cli::service::Service;
 use crate::config::{Config, Environment};
 
-/// Where systemd looks for units, first what wins. *Source:* systemd.unit(5), "Unit File Load Path".
+/// Where systemd looks for units; the first file found wins. *Source:* systemd.unit(5), "Unit File Load Path".
 const UNIT_FOLDERS: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -21,12 +21,12 @@ const UNIT_FOLDERS: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
-/// What is asked of systemd.
+/// The properties of the unit that systemctl is asked for.
 const PROPERTIES: &str = "--property=LoadState,ActiveState,UnitFileState,NeedDaemonReload,NRestarts,Result,ExecMainStatus";
 /// This folder exists where systemd runs. *Source:* `sd_booted(3)`.
 const BOOTED: &str = "/run/systemd/system";
 
-/// The unit as installed, and as systemd knows it.
+/// The installed unit's files, and what systemd knows about it.
 pub(super) fn unit(service: &Service) -> Unit {
     let folders: Vec<&Path> = UNIT_FOLDERS.iter().map(Path::new).collect();
     Unit {
@@ -35,7 +35,7 @@ pub(super) fn unit(service: &Service) -> Unit {
     }
 }
 
-/// The unit's files in these folders.
+/// The unit's file and drop-ins in these folders.
 pub(super) fn unit_in(folders: &[&Path], service: &Service) -> Unit {
     let name = service.file_name();
     let files = folders.iter().map(|folder| folder.join(name));
@@ -63,7 +63,7 @@ pub(super) fn unit_in(folders: &[&Path], service: &Service) -> Unit {
     }
 }
 
-/// What systemd says of the unit; empty where there is none, or it does not answer.
+/// What systemd says about the unit; empty where there is no systemd, or no answer.
 fn properties(unit: &str) -> BTreeMap<String, String> {
     if !Path::new(BOOTED).is_dir() {
         return BTreeMap::new();
@@ -80,7 +80,7 @@ fn properties(unit: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The bytes of a file; none if it is not there, or can't be seen from here.
+/// The length of a file in bytes; `None` if it does not exist, or this process can't see it.
 pub(super) fn length(path: &Path) -> Option<u64> {
     std::fs::metadata(path).ok().map(|found| found.len())
 }
@@ -101,7 +101,7 @@ pub(super) fn disk(database: &Path) -> Disk {
     }
 }
 
-/// The backups in a folder that `vocative backup` named; a folder that is not there holds none.
+/// The backups in a folder, known by the names that `vocative backup` gives; a missing folder holds none.
 pub(super) fn backups(folder: &Path) -> Result<Backups, String> {
     let entries = match std::fs::read_dir(folder) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Backups::default()),
@@ -111,7 +111,7 @@ pub(super) fn backups(folder: &Path) -> Result<Backups, String> {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok());
     let mut found: Vec<Backup> = names.filter_map(backup_named).collect();
-    // Names sort by time, those of one second by their number.
+    // Names sort by time, and those of the same second by their number.
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Backups {
         count: found.len(),
@@ -119,7 +119,7 @@ pub(super) fn backups(folder: &Path) -> Result<Backups, String> {
     })
 }
 
-/// The backup of a name like `vocative-20260102T033000Z.db`, in UTC.
+/// The backup with a name like `vocative-20260102T033000Z.db`, whose time is UTC; `None` for any other name.
 pub(super) fn backup_named(name: String) -> Option<Backup> {
     let at = name.strip_prefix("vocative-")?.strip_suffix(".db")?;
     let at = at.split_once('_').map_or(at, |(at, _)| at);
@@ -130,7 +130,7 @@ pub(super) fn backup_named(name: String) -> Option<Backup> {
     })
 }
 
-/// Files with secrets that others of this machine can read.
+/// Findings about files with secrets that other users of this machine can read.
 pub(super) fn modes(config: &Config, environment: &Environment) -> Vec<DoctorFinding> {
     let open = open_secrets(config, environment);
     let finding = |path: PathBuf| {
@@ -144,7 +144,7 @@ pub(super) fn modes(config: &Config, environment: &Environment) -> Vec<DoctorFin
     open.into_iter().map(finding).collect()
 }
 
-/// The files with secrets whose mode lets in others than their owner. What systemd hands over is systemd's own.
+/// The files with secrets that others than their owner can read. Files that systemd passes in are systemd's concern.
 pub(super) fn open_secrets(config: &Config, environment: &Environment) -> Vec<PathBuf> {
     if environment.get("CREDENTIALS_DIRECTORY").is_some() {
         return Vec::new();

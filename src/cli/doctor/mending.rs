@@ -1,4 +1,5 @@
-//! What `--fix` does: only what can't harm. It changes no configuration, no stored row, and starts or stops nothing.
+//! What `--fix` does: only what can't harm. It changes no configuration and no stored row, and starts and stops
+//! nothing.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +9,8 @@ use super::looking::open_secrets;
 use super::unit::Unit;
 use crate::config::{Config, Environment};
 
-/// Takes the rights of others from files with secrets; says which. What can't be changed is found afterwards.
+/// Takes access to files with secrets from everybody but the owner, and says to which. A file that can't be changed is
+/// reported later.
 pub(super) fn secrets(config: &Config, environment: &Environment) -> Vec<String> {
     let mut mended = Vec::new();
     for path in open_secrets(config, environment) {
@@ -23,7 +25,7 @@ pub(super) fn secrets(config: &Config, environment: &Environment) -> Vec<String>
     mended
 }
 
-/// Has systemd read unit files again that were changed.
+/// Has systemd read changed unit files again.
 pub(super) fn unit(unit: &Unit) -> Option<String> {
     let needs = unit.properties.get("NeedDaemonReload")? == "yes";
     let reload = || {

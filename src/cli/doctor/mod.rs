@@ -1,7 +1,7 @@
-//! `vocative doctor`: everything that can be wrong, in one verdict, each with what to type.
+//! `vocative doctor`: everything that can be wrong, with one verdict, and the command to type for each problem.
 //!
-//! Reading order: `finding` (what is told), `judging` (pure: from what was seen to what is told), `unit` (the same of
-//! the systemd unit), `looking` (what is seen of the machine), `standing` (what the daemon or its store says of itself),
+//! Reading order: `finding` (what is reported), `judging` (pure: from what was seen to findings), `unit` (the same for
+//! the systemd unit), `looking` (what is seen of the machine), `standing` (what the daemon or its store reports),
 //! `mending` (what `--fix` does).
 
 mod finding;
@@ -26,7 +26,7 @@ use super::{folders, live, programs};
 use crate::config::{Config, ConfigError, Secrets};
 use crate::daemon::start::{DATABASE_NAME, wall_clock};
 
-/// Looks at everything and says what to do; exit code 1 where something is to be put right.
+/// Looks at everything and prints the report; exit code 1 where something must be put right.
 pub(super) async fn run(args: &DoctorArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     let report = examine(args, context).await?;
     let text = match args.format {
@@ -37,7 +37,7 @@ pub(super) async fn run(args: &DoctorArgs, context: &CliContext) -> Result<ExitC
     Ok(exit(&report).into())
 }
 
-/// Everything that is found, after what `--fix` put right.
+/// All findings, after `--fix` has put right what it can.
 ///
 /// # Errors
 /// If a client for the platforms can't be made.
@@ -91,7 +91,7 @@ pub(super) async fn examine(args: &DoctorArgs, context: &CliContext) -> Result<R
     Ok(report)
 }
 
-/// What a configuration that works leaves to say.
+/// Findings about a configuration that works: its warnings, the folders, the programs of tools.
 fn configured(
     config: &Config,
     warnings: &(impl Iterator<Item = String> + Clone),
@@ -132,7 +132,7 @@ fn configured(
     findings
 }
 
-/// Everything that is wrong with a configuration.
+/// A finding for everything that is wrong with a configuration.
 fn wrong(error: &ConfigError) -> Vec<DoctorFinding> {
     let problems = error.problems.iter();
     let findings = problems.map(|problem| DoctorFinding {
@@ -142,7 +142,7 @@ fn wrong(error: &ConfigError) -> Vec<DoctorFinding> {
     findings.collect()
 }
 
-/// Disk and backups.
+/// Findings about the disk and the backups.
 async fn kept(config: &Config, args: &DoctorArgs, service: &Service) -> Vec<DoctorFinding> {
     let now_ms = (wall_clock())();
     let database = config.daemon.data_dir.join(DATABASE_NAME);
@@ -165,7 +165,7 @@ async fn kept(config: &Config, args: &DoctorArgs, service: &Service) -> Vec<Doct
     findings
 }
 
-/// Platforms, models, and what the platforms' clocks say of the machine's.
+/// Findings about platforms, models and, by the platforms' time, the machine's clock.
 async fn asked(config: &Config, secrets: &Secrets) -> Result<Vec<DoctorFinding>, CliError> {
     let is_served = crate::admin::socket::is_taken(&config.daemon.control_socket).await;
     let mut sections = live::ask_all(config, secrets, is_served).await?;
@@ -191,7 +191,7 @@ async fn asked(config: &Config, secrets: &Secrets) -> Result<Vec<DoctorFinding>,
     Ok(findings)
 }
 
-/// A configuration that is wrong comes before what else is.
+/// A mistake of the configuration decides the exit code before everything else.
 fn exit(report: &Report) -> Exit {
     match report.verdict() {
         _ if report.is_misconfigured() => Exit::Config,

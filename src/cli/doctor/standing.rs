@@ -1,4 +1,4 @@
-//! What the running daemon says of itself, or its store without one.
+//! Findings about the state of the running daemon, or of its store without one.
 
 use super::finding::{DoctorFinding, Level};
 use crate::admin::operations::AdminOperation;
@@ -9,10 +9,10 @@ use crate::cli::table::span;
 use crate::daemon::start::wall_clock;
 use vocative_core::counted::counted;
 
-/// Asks, and says how things stand.
+/// Asks for the status and makes findings from it.
 pub(super) async fn of(context: &CliContext) -> Vec<DoctorFinding> {
     let Ok(mut answerer) = Answerer::new(context) else {
-        // What is wrong with the configuration is told of it.
+        // The mistakes of the configuration are findings of their own.
         return vec![not_running(
             "without a valid configuration it can't be found",
         )];
@@ -38,7 +38,7 @@ fn not_running(why: &str) -> DoctorFinding {
     )
 }
 
-/// What follows from the status.
+/// The findings from a status.
 pub(super) fn judged(view: &StatusView, now_ms: i64) -> Vec<DoctorFinding> {
     let mut findings = vec![running(view, now_ms)];
     findings.extend(view.channels.iter().filter_map(channel));
@@ -79,7 +79,7 @@ fn running(view: &StatusView, now_ms: i64) -> DoctorFinding {
     }
 }
 
-/// A connection that is not there, or that another program shares. An alarm is told among what needs a person.
+/// A channel's connection: missing, or shared with another program. An alarm is among what needs a person instead.
 fn channel(view: &ChannelView) -> Option<DoctorFinding> {
     if view.other_connections > 0 {
         let what = format!(

@@ -1,4 +1,4 @@
-//! Tables of what follows from what is seen.
+//! Tables: what was seen, and the finding that follows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -107,7 +107,7 @@ fn backups_are_named_counted_and_aged() {
     let some = Ok(found);
     assert_eq!(judge(&some, true, made_at_ms + DAY_MS), Level::Ok);
     assert_eq!(judge(&some, true, made_at_ms + 3 * DAY_MS), Level::Warn);
-    // A clock that is behind says nothing of the backup.
+    // A clock that is behind makes a backup appear to come from the future: no warning.
     assert_eq!(judge(&some, true, made_at_ms - DAY_MS), Level::Ok);
 }
 

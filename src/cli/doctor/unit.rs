@@ -1,4 +1,4 @@
-//! The systemd unit: whether it is installed as shipped, and how it stands. Pure.
+//! Findings about the systemd unit: whether it is installed as shipped, and its state. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::cli::service::{SHIPPED_PROGRAM, Service};
 
 const SUBJECT: &str = "unit";
 
-/// What is seen of the unit.
+/// What was seen of the unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// The file that systemd reads, and its text.
+    /// The unit's file that systemd reads: its path and its text.
     pub file: Option<(String, String)>,
-    /// Files that change it.
+    /// The paths of drop-in files, which change the unit.
     pub drop_ins: Vec<String>,
     /// What `systemctl show` says; empty where there is no systemd.
     pub properties: BTreeMap<String, String>,
@@ -26,7 +26,7 @@ impl Unit {
     }
 }
 
-/// What is said of the unit.
+/// The findings about the unit.
 pub(super) fn judged(unit: &Unit, service: &Service) -> Vec<DoctorFinding> {
     let Some((path, text)) = &unit.file else {
         return vec![DoctorFinding::fine(
@@ -86,8 +86,8 @@ fn drift(shipped: &str, path: &str, text: &str) -> DoctorFinding {
     }
 }
 
-/// Lines that only one of two units has, apart from comments and the program's place; those of the shipped one
-/// with a minus.
+/// The lines by which two units differ, apart from comments and the program's path: `-` for lines of the shipped one
+/// only, `+` for lines of the installed one only.
 pub(super) fn differing(shipped: &str, installed: &str) -> Vec<String> {
     let lines = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::trim);
@@ -105,7 +105,7 @@ pub(super) fn differing(shipped: &str, installed: &str) -> Vec<String> {
         .collect()
 }
 
-/// How it stands, and how its last end was.
+/// The unit's state, and how it last ended.
 fn state(unit: &Unit, service: &Service) -> DoctorFinding {
     let restarts: u64 = unit.property("NRestarts").parse().unwrap_or(0);
     match (unit.property("ActiveState"), unit.property("Result")) {

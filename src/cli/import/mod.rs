@@ -1,8 +1,8 @@
-//! `vocative import`: reads an export here, and has what is admitted stored by the running daemon, or
-//! by this process where none runs.
+//! `vocative import`: reads an export here, and has the admitted messages stored by the running daemon, or by this
+//! process without one.
 //!
-//! A thread reads and hands over batches; the next one is read while the last is committed, and no
-//! more than a few wait. Reading order: this, `reading`, `report`.
+//! One thread reads and hands over batches: the next one is read while the last is committed, and only a few may wait.
+//! Reading order: this, `reading`, `report`.
 
 mod reading;
 mod report;
@@ -32,8 +32,8 @@ use vocative_store::contract::ImportProgress;
 
 /// Batches that are read ahead of the one that is being stored.
 const READ_AHEAD: usize = 2;
-/// A change of how exports are read makes another fingerprint: an import goes on only in the order
-/// in which it began.
+/// The version of how exports are read, part of the fingerprint: an import can be continued only in the order in which
+/// it began.
 const READER_VERSION: &str = "1";
 
 /// Imports an export into a channel.
@@ -117,7 +117,7 @@ fn begin_with(args: &ImportArgs, fingerprint: &str) -> AdminOperation {
     begin(args, Some(fingerprint.to_owned()))
 }
 
-/// What is read, and how it is shown.
+/// The export, its reader and the progress display.
 struct ImportWork {
     export: Box<dyn Export>,
     reading: ImportReading,
@@ -142,7 +142,7 @@ async fn store(
     let mut counts = ImportCountsView::default();
     while let Some(ready) = rx.recv().await {
         let batch = Batch {
-            // The daemon knows the account by the channel.
+            // The daemon finds the account by the channel.
             account: AccountId(0),
             messages: ready.messages,
             people: ready.people,
@@ -167,7 +167,7 @@ async fn store(
     Ok((outcome, counts))
 }
 
-/// What is stored stays, and the next attempt goes on from there.
+/// The error for an interrupted import: stored messages stay, and the next attempt continues after them.
 fn cut_off(cause: CliError) -> CliError {
     CliError::Failed {
         what: "the import was cut off".to_owned(),
@@ -176,7 +176,7 @@ fn cut_off(cause: CliError) -> CliError {
     }
 }
 
-/// Who the bot is there and whom it serves, as its last start learnt it and as it is configured now.
+/// The channel's policy: the bot's identity as its last start learnt it, and the access rules as configured now.
 fn policy(
     args: &ImportArgs,
     config: &Config,
@@ -216,7 +216,7 @@ fn policy(
     }))
 }
 
-/// What is imported, by which rules: an import goes on only if nothing of that has changed.
+/// A hash of the export's files and of the rules that apply; an import is continued only if it is unchanged.
 fn fingerprint(files: &[ExportFile], args: &ImportArgs, policy: &ChannelPolicy) -> String {
     let mut hash = Sha256::new();
     let mut chats = args.chat.clone();

@@ -1,5 +1,4 @@
-//! Reads an export on a thread of its own: what may be stored is gathered into batches, everything
-//! else is counted.
+//! Reads an export on a thread of its own: admitted messages are gathered into batches, everything else is counted.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,13 +13,13 @@ use crate::capture::import::{ChatAdmission, admission, chat_admission};
 use vocative_core::addressing::Access;
 use vocative_core::judging::policy::ChannelPolicy;
 
-/// The most messages of a batch.
+/// The most messages and people in a batch.
 const BATCH_MESSAGES: usize = 256;
 /// The most bytes of text of a batch.
 const BATCH_TEXT_BYTES: usize = 512 << 10;
 /// The most items of the export that are read for a batch, whether they are stored or not.
 const BATCH_THINGS: u64 = 20_000;
-/// The most unserved chats, and unreadable entries, that are named; all are counted.
+/// The most reasons, unserved chats and unreadable entries that are named; all are counted.
 const NAMED_MAX: usize = 50;
 
 /// A batch that is ready to be stored.
@@ -34,12 +33,12 @@ pub(super) struct Ready {
     pub(super) is_end: bool,
 }
 
-/// What became of an export, besides what was stored.
+/// What became of the entries of an export, besides what was stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ImportTally {
     /// Chats that were read.
     pub(super) chats: u64,
-    /// What was passed over, by reason.
+    /// How many entries, messages and chats were skipped, by reason.
     pub(super) skipped: BTreeMap<String, u64>,
     /// Chats that `allow_chats` leaves out: id and title.
     pub(super) not_served: Vec<(String, Option<String>)>,
@@ -79,7 +78,7 @@ pub(super) struct ImportReading {
 }
 
 impl ImportReading {
-    /// Reads only chats that are wanted, all if none is named; passes over the first `pass` things.
+    /// Reads only the wanted chats, or all if none is named; skips the first `pass` items.
     pub(super) fn new(policy: Arc<ChannelPolicy>, wanted: Vec<String>, pass: u64) -> Self {
         Self {
             policy,
@@ -96,7 +95,7 @@ impl ImportReading {
         }
     }
 
-    /// The same with topics that are known already.
+    /// Adds the topics that the store knows already.
     pub(super) fn with_topics(mut self, topics: Vec<TopicLine>) -> Self {
         self.topics = topics;
         self

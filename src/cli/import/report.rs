@@ -1,4 +1,4 @@
-//! What an import shows while it works, and what it says at the end.
+//! The progress display of an import, and its report at the end.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -9,14 +9,14 @@ use crate::admin::import::ImportCountsView;
 use crate::cli::args::ImportArgs;
 use vocative_core::counted::counted;
 
-/// How often the line is drawn on a terminal.
+/// How often the progress line is redrawn on a terminal.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// How often a line is written where there is no terminal.
+/// How often a line is written where stderr is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(2);
-/// Characters of the bar.
+/// The width of the progress bar in characters.
 const BAR_CHARS: u64 = 24;
 
-/// Shows on stderr how far an import is.
+/// Shows the progress of an import on stderr.
 pub(super) struct ImportMeter {
     total_bytes: u64,
     is_terminal: bool,
@@ -38,11 +38,11 @@ impl ImportMeter {
 
     /// Prints a line before the work begins.
     pub(super) fn say(&self, what: &str) {
-        // If stderr is closed there is nobody to tell.
+        // If stderr is closed, nobody reads the line.
         let _ = writeln!(std::io::stderr(), "{what}");
     }
 
-    /// Shows how far it is, now and then.
+    /// Shows the progress, if the last time was long enough ago.
     pub(super) fn show(&mut self, counts: &ImportCountsView, read_bytes: u64) {
         let every = if self.is_terminal {
             DRAW_EVERY
@@ -70,7 +70,7 @@ impl ImportMeter {
         let _ = stderr.flush();
     }
 
-    /// Clears the line.
+    /// Clears the progress line.
     pub(super) fn end(&self) {
         if self.is_terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");
@@ -95,7 +95,7 @@ fn line(counts: &ImportCountsView, verb: &str, percent: u64) -> String {
     )
 }
 
-/// What became of everything.
+/// The report at the end: what was imported, and what was not and why.
 pub(super) fn report(
     args: &ImportArgs,
     outcome: &ImportTally,

@@ -17,26 +17,26 @@ use crate::daemon::wiring;
 
 /// How long somebody may take to write.
 const PERSON_WAIT: Duration = Duration::from_secs(600);
-/// What the bot says to the first words.
+/// What the bot answers to the first message.
 const GREETING: &str = "I am being set up, and I hear you. The answer follows once I run.";
 
-/// Somebody's first words to the bot.
+/// The first message of a person to the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct FirstWords {
     /// The platform's id of the chat.
     pub chat: String,
-    /// Its title, where it has one.
+    /// The title of the chat, where it has one.
     pub title: Option<String>,
     /// Whether it is a direct chat.
     pub is_direct: bool,
     /// The platform's id of who wrote.
     pub person: String,
-    /// Their name.
+    /// Their shown name.
     pub name: Option<String>,
 }
 
 impl FirstWords {
-    /// A person's words that hold the code, which only those know who see the screen.
+    /// Takes a message that contains the code, if a person wrote it. Only who sees the screen knows the code.
     pub(super) fn of(message: &InboundMessage, code: &str) -> Option<Self> {
         let is_told = message.text.split_whitespace().any(|word| word == code);
         let is_person = message.sender.kind == SenderKind::Person;
@@ -49,7 +49,7 @@ impl FirstWords {
         })
     }
 
-    /// Who it was, for people.
+    /// The person, for people to read.
     pub(in crate::cli) fn person_shown(&self) -> String {
         match &self.name {
             Some(name) => format!("{name} ({})", self.person),
@@ -57,7 +57,7 @@ impl FirstWords {
         }
     }
 
-    /// Where it was, for people.
+    /// The chat, for people to read.
     pub(in crate::cli) fn chat_shown(&self) -> String {
         match (&self.title, self.is_direct) {
             (_, true) => "a direct chat".to_owned(),
@@ -67,7 +67,7 @@ impl FirstWords {
     }
 }
 
-/// A channel that is listened to.
+/// Listens to one channel while no daemon runs.
 pub(in crate::cli) struct ChannelEar {
     channel: Arc<dyn Channel>,
     identity: Identity,
@@ -77,7 +77,7 @@ pub(in crate::cli) struct ChannelEar {
 }
 
 impl ChannelEar {
-    /// Listens with a channel's tokens. No daemon may: it would get a part of what is said.
+    /// Listens with the channel's tokens. No daemon may listen at the same time: it would receive part of the messages.
     ///
     /// # Errors
     /// If the platform does not say who the bot is.
@@ -95,7 +95,7 @@ impl ChannelEar {
                 advice: "try again; `vocative check --live` says more".to_owned(),
                 cause: Some(Box::new(cause)),
             })?;
-        // Six digits: nobody guesses them in ten minutes of one chat.
+        // Six digits are too many to guess in one chat within ten minutes.
         let code = format!("{:06}", uuid::Uuid::new_v4().as_u128() % 1_000_000);
         let listener = ProbeListener::for_words(&*channel, &identity, &code);
         Ok(Self {
@@ -107,7 +107,7 @@ impl ChannelEar {
         })
     }
 
-    /// The word by which the person is known.
+    /// The code that the first message must contain.
     pub(in crate::cli) fn code(&self) -> String {
         self.code.clone()
     }
@@ -119,14 +119,14 @@ impl ChannelEar {
         username.unwrap_or_else(|| identity.display_name.clone())
     }
 
-    /// Waits for the words; `None` where nobody says them in ten minutes.
+    /// Waits for the first message with the code; `None` if none comes within ten minutes.
     pub(in crate::cli) async fn hear(&self) -> Option<FirstWords> {
         let mut words = self.listener.words();
         let heard = timeout(PERSON_WAIT, words.wait_for(Option::is_some)).await;
         heard.ok()?.ok()?.clone()
     }
 
-    /// Answers in the room, and says whether that arrived, and came back where it does.
+    /// Answers in the chat, and says whether the post arrived and, where the platform sends posts back, came back.
     pub(in crate::cli) async fn greet(&self, words: &FirstWords) -> Vec<Finding> {
         let probe = Probe {
             channel: self.name.clone(),

@@ -1,6 +1,7 @@
-//! The live half of `vocative check`: asks the platforms, and posts a line where a person wants one.
+//! The online part of `vocative check`: asks the platforms and models, and posts a test line if wanted.
 //!
-//! Reading order: this file (what is asked and told), `probe` (a line there and back).
+//! Reading order: this file (what is asked and reported), `probe` (a line posted and heard again), `first_words` (for
+//! `vocative setup`: waits for a person's first message).
 
 mod first_words;
 mod probe;
@@ -21,17 +22,17 @@ use crate::daemon::start::wall_clock;
 use crate::daemon::wiring;
 use crate::llm::ProviderReach;
 
-/// What was found about one channel, or about the models.
+/// The findings about one channel, about the probe, or about the models.
 pub(super) struct Section {
-    /// The channel, or `models`.
+    /// The heading: the channel's name, the probe, or `models`.
     pub(super) title: String,
-    /// One line each.
+    /// The findings, one line each.
     pub(super) findings: Vec<Finding>,
     /// How far the machine's clock is ahead of the platform's, in milliseconds; `None` where it told none.
     pub(super) ahead_ms: Option<i64>,
 }
 
-/// Asks every platform and prints what was found.
+/// Asks every platform and the models, and prints the findings.
 ///
 /// # Errors
 /// If a channel can't be set up, or the probe names none.
@@ -58,7 +59,7 @@ pub(super) async fn run(
     Ok(exit(&sections))
 }
 
-/// Asks every platform, all at once.
+/// Asks all platforms at the same time.
 ///
 /// # Errors
 /// If a channel can't be set up.
@@ -95,8 +96,7 @@ pub(super) async fn ask_all(
     Ok(join_all(asked).await)
 }
 
-/// The check of models. It asks none for an answer, since even one token costs; it asks the provider what models it
-/// has.
+/// Checks the models by the list that their provider has; none is asked for an answer, since even one token costs.
 ///
 /// # Errors
 /// If a client can't be made.
@@ -124,8 +124,8 @@ pub(super) async fn models(config: &Config, secrets: &Secrets) -> Result<Section
     })
 }
 
-/// What the provider's word means. A list that lacks the model is only telling where it is the provider's
-/// own; other servers leave out what they have under a short name.
+/// The finding for a provider's answer. A list that lacks the model is a warning only if it is OpenAI's own: other
+/// servers' lists leave out models that they serve under a short name.
 fn about_model(model: &Model, reach: &ProviderReach) -> (FindingLevel, String) {
     let is_own_list = model.base_url.is_none() && model.provider.name() == "openai";
     let taken = if model.api_key.is_some() {
@@ -220,7 +220,7 @@ fn open_count(sections: &[Section]) -> usize {
         .count()
 }
 
-/// The gravest finding decides.
+/// The worst finding decides the exit code.
 fn exit(sections: &[Section]) -> Exit {
     match levels(sections).max() {
         None | Some(FindingLevel::Fine) => Exit::Ok,

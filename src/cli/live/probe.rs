@@ -1,4 +1,4 @@
-//! One line into a chat and back: the only way to see with a bot's tokens that events arrive.
+//! Posts a line into a chat and waits to hear it: the only way to prove with a bot's tokens that events arrive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use crate::config::Config;
 
 /// The line that the check posts.
 const LINE: &str = "vocative check: this line tests that posts arrive; you can delete it.";
-/// How long the line may take to come back, and a connection to open.
+/// How long the line may take to come back, and how long a connection may take to open.
 const WAIT: Duration = Duration::from_secs(15);
 /// How long a connection may take to close.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
-/// Where a line is posted.
+/// The chat that the line is posted into.
 pub(super) struct Probe {
     pub(super) channel: String,
     pub(super) chat: String,
@@ -64,7 +64,7 @@ impl Probe {
 
     /// Posts the line and waits for it to come back, where the platform sends posts back.
     ///
-    /// With a daemon at work nothing is waited for: it hears the line, not we.
+    /// While a daemon runs, nothing is waited for: the daemon receives the line instead of this command.
     pub(super) async fn run(&self, channel: &dyn Channel, is_served: bool) -> Vec<Finding> {
         let identity = match channel.identify().await {
             Ok(identity) => identity,
@@ -142,7 +142,7 @@ impl Probe {
         vec![posted, finding(FindingLevel::Problem, text)]
     }
 
-    /// Posts another line.
+    /// Posts another line than the check's.
     ///
     /// # Errors
     /// A finding that says why not.
@@ -215,7 +215,7 @@ fn finding(level: FindingLevel, text: impl Into<String>) -> Finding {
     }
 }
 
-/// The inbound half at work, for nothing but the line.
+/// A channel's inbound half, which listens for a line of the bot or for a person's code.
 pub(super) struct ProbeListener {
     heard: Arc<ProbeIntake>,
     stop: CancellationToken,
@@ -223,12 +223,12 @@ pub(super) struct ProbeListener {
 }
 
 impl ProbeListener {
-    /// For a line of our own.
+    /// Listens for a line that the bot posts.
     fn start(channel: &dyn Channel, identity: &Identity) -> Self {
         Self::hearing(channel, identity, ProbeIntake::default())
     }
 
-    /// For the words of a person that hold this code.
+    /// Listens for a message of a person that contains this code.
     pub(super) fn for_words(channel: &dyn Channel, identity: &Identity, code: &str) -> Self {
         let heard = ProbeIntake {
             code: Some(code.to_owned()),
@@ -237,7 +237,7 @@ impl ProbeListener {
         Self::hearing(channel, identity, heard)
     }
 
-    /// The words, once they are heard.
+    /// The message with the code, once it is heard.
     pub(super) fn words(&self) -> watch::Receiver<Option<FirstWords>> {
         self.heard.words.subscribe()
     }
@@ -252,7 +252,7 @@ impl ProbeListener {
         Self { heard, stop, task }
     }
 
-    /// Waits until something can be heard; else says why not.
+    /// Waits until the connection is open; otherwise says why it is not.
     async fn connected(&self) -> Result<(), String> {
         let mut states = self.heard.state.subscribe();
         let connected = states.wait_for(|state| {
@@ -271,7 +271,7 @@ impl ProbeListener {
         }
     }
 
-    /// Whether a post of ours comes back in time.
+    /// Whether a post of the bot comes back in time.
     pub(super) async fn has_heard(&self, marker: &str, message_id: &str) -> bool {
         let mut echoes = self.heard.echoes.subscribe();
         let is_there = |echoes: &Vec<Echo>| {
@@ -285,23 +285,23 @@ impl ProbeListener {
     /// Stops listening.
     pub(super) async fn stop(self) {
         self.stop.cancel();
-        // What it ended with is of no interest; an end that takes too long is the process's end.
+        // How the task ended does not matter; one that takes too long ends with the process.
         let _ = timeout(CLOSE_WAIT, self.task).await;
     }
 }
 
-/// A post of ours that came back.
+/// A post of the bot that came back.
 struct Echo {
     message_id: String,
     marker: Option<String>,
 }
 
-/// What was heard. Nothing is stored, so nothing but our own posts is acknowledged: the platform sends
+/// Collects what is heard. It stores nothing, so it acknowledges nothing but the bot's own posts: the platform sends
 /// the rest again, to a daemon.
 struct ProbeIntake {
     state: watch::Sender<ConnectionState>,
     echoes: watch::Sender<Vec<Echo>>,
-    /// What somebody's words must hold to be taken.
+    /// The code that a person's message must contain.
     code: Option<String>,
     words: watch::Sender<Option<FirstWords>>,
 }

@@ -1,4 +1,4 @@
-//! What has to be known before a configuration can be written.
+//! The answers that a configuration is made from.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Answers {
     pub slack: Option<SlackAnswers>,
     /// The Telegram bot, if it is one.
     pub telegram: Option<TelegramAnswers>,
-    /// What answers.
+    /// The model that answers.
     pub model: ModelAnswers,
     /// Who starts the daemon, and where its files are.
     pub place: DaemonPlace,
@@ -52,7 +52,7 @@ pub(in crate::cli) struct TelegramAnswers {
     pub admins: Vec<String>,
 }
 
-/// What answers.
+/// A model.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct ModelAnswers {
     /// Who serves it.
@@ -61,7 +61,7 @@ pub(in crate::cli) struct ModelAnswers {
     pub name: String,
     /// Its key, where one is needed.
     pub key: Option<SecretString>,
-    /// Where the server is, if not at the provider's own address.
+    /// The address of the server, if not the provider's own.
     pub url: Option<String>,
 }
 
@@ -77,7 +77,7 @@ pub(in crate::cli) enum ModelKind {
 }
 
 impl ModelKind {
-    /// The name in the configuration.
+    /// The provider's name in the configuration.
     pub(super) fn provider(self) -> &'static str {
         match self {
             Self::Offline => "offline",
@@ -103,7 +103,7 @@ pub(in crate::cli) enum PlaceKind {
     System,
     /// The user's own systemd.
     User,
-    /// Whoever wants to.
+    /// Nobody: only the files are written.
     Files,
 }
 
@@ -118,7 +118,7 @@ impl DaemonPlace {
         self.folder.join(CREDENTIALS_FOLDER)
     }
 
-    /// How the configuration refers to a secret of that name.
+    /// The reference to the secret of this name, for the configuration.
     pub(super) fn reference(&self, name: &str) -> String {
         match self.kind {
             // The unit loads the folder under the id `secret`.

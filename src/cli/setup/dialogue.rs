@@ -1,5 +1,5 @@
-//! Questions and answers on a terminal. What is secret is not shown while it is typed, and the terminal is as it
-//! was after a Ctrl-C.
+//! Questions and answers on a terminal. A secret is not shown while it is typed, and Ctrl-C leaves the terminal as it
+//! was.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -13,15 +13,15 @@ use crate::cli::context::{CliContext, harmless};
 /// The longest line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 8_192;
 
-/// Somebody who asks and somebody who answers.
+/// Asks the person at the terminal.
 pub(super) struct Dialogue<'a> {
     context: &'a CliContext,
     input: BufReader<Stdin>,
-    /// Whether nobody is asked.
+    /// Whether questions are impossible, because of `--non-interactive`.
     is_mute: bool,
 }
 
-/// The terminal without echo, until this goes.
+/// Keeps the echo of the terminal off until it is dropped.
 struct Hidden(Option<Termios>);
 
 impl Hidden {
@@ -44,14 +44,14 @@ impl Hidden {
 impl Drop for Hidden {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // A terminal that is gone needs no echo.
+            // If the terminal is gone, nothing has to be restored.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
         }
     }
 }
 
 impl<'a> Dialogue<'a> {
-    /// With whoever is at the terminal, or with nobody.
+    /// A dialogue with the person at the terminal; with `is_mute` nobody is asked.
     pub(super) fn new(context: &'a CliContext, is_mute: bool) -> Self {
         Self {
             context,
@@ -60,17 +60,17 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Whether nobody is asked.
+    /// Whether nobody may be asked.
     pub(super) fn is_mute(&self) -> bool {
         self.is_mute
     }
 
-    /// Says something.
+    /// Prints a line.
     pub(super) fn say(&self, text: &str) -> Result<(), CliError> {
         self.context.print(&format!("{text}\n"))
     }
 
-    /// Asks for one line; an empty one is the default.
+    /// Asks for one line; an empty one means the default.
     pub(super) async fn ask(&mut self, question: &str, default: &str) -> Result<String, CliError> {
         let shown = match default {
             "" => format!("{question}: "),
@@ -84,7 +84,7 @@ impl<'a> Dialogue<'a> {
         })
     }
 
-    /// Asks for a secret, which is not shown.
+    /// Asks for a secret, which is not shown while it is typed.
     pub(super) async fn ask_secret(&mut self, question: &str) -> Result<SecretString, CliError> {
         let hidden = Hidden::begin();
         self.prompt(&format!("{question} (not shown): "))?;
@@ -93,7 +93,7 @@ impl<'a> Dialogue<'a> {
         Ok(SecretString::from(line?.trim().to_owned()))
     }
 
-    /// Has one of several chosen, by number or by word; returns its place in the list.
+    /// Asks for one of several choices, by number or by word; returns its index.
     pub(super) async fn choose(
         &mut self,
         question: &str,
@@ -122,7 +122,7 @@ impl<'a> Dialogue<'a> {
         self.context.print(text)
     }
 
-    /// The next line. Ctrl-C and the end of the input end the set-up.
+    /// Reads the next line. Ctrl-C and the end of the input end the set-up.
     async fn line(&mut self) -> Result<String, CliError> {
         let mut line = Vec::new();
         let read = tokio::select! {
@@ -141,7 +141,7 @@ impl<'a> Dialogue<'a> {
     }
 }
 
-/// An end before anything was written.
+/// The error for a set-up that ended before anything was written.
 pub(super) fn given_up(why: &str) -> CliError {
     CliError::Failed {
         what: format!("{why}; the set-up was given up"),

@@ -1,4 +1,4 @@
-//! Writes what was made of the answers, and shows first what would change.
+//! Writes the files of a set-up, and shows before what would change.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write as _};
@@ -11,21 +11,21 @@ use super::answers::{DaemonPlace, PlaceKind};
 use super::written::SetupFiles;
 use crate::cli::CliError;
 
-/// Texts of more lines are not compared line by line.
+/// Longer texts are not compared line by line.
 const DIFF_LINES_MAX: usize = 2_000;
-/// What the configuration that was there is called.
+/// The ending of the file that keeps the previous configuration.
 const KEPT_ENDING: &str = "before-setup";
 
-/// What writing would change.
+/// What writing the files would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// Lines of the configuration with `-` and `+`; none if there was none, or it is the same.
+    /// The changed lines of the configuration, with `-` and `+`; `None` if there was none, or it is the same.
     pub diff: Option<String>,
     /// Files that are not there yet, or hold something else.
     pub files: Vec<PathBuf>,
 }
 
-/// What writing would change. Of secrets only that they differ.
+/// What writing the files would change. Secrets are only said to differ.
 ///
 /// # Errors
 /// If what is there can't be read.
@@ -60,8 +60,8 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
     }
 }
 
-/// Writes all files, the configuration last: a daemon that starts in between finds the old one or the new one with its
-/// secrets. What was there of the configuration is kept beside it; returns its name.
+/// Writes all files, the configuration last: a daemon that starts in between finds the old one, or the new one with its
+/// secrets. A previous configuration that differs is kept beside the new one; returns its path.
 ///
 /// # Errors
 /// If a file can't be written; what was there before is there still.
@@ -90,7 +90,7 @@ pub(super) fn write(
     Ok(before.map(|_| kept))
 }
 
-/// Makes a folder where there is none; one that is there keeps its mode.
+/// Makes a folder if it does not exist; an existing one keeps its mode.
 fn make_folder(folder: &Path, mode: u32) -> Result<(), CliError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(mode);
@@ -99,7 +99,7 @@ fn make_folder(folder: &Path, mode: u32) -> Result<(), CliError> {
         .map_err(|cause| unwritable(folder, cause))
 }
 
-/// Puts a file in the place of another in one step, so that a kill leaves the one or the other.
+/// Replaces a file in one step, so that a kill leaves either the old or the new one.
 pub(super) fn replace(path: &Path, text: &str, mode: u32) -> Result<(), CliError> {
     let fail = |cause| unwritable(path, cause);
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -129,13 +129,14 @@ fn unwritable(path: &Path, cause: std::io::Error) -> CliError {
     }
 }
 
-/// Lines that only the one or the other text has, `-` before those of the first, in the order of the texts.
+/// The lines that only one of the texts has, in order: `-` before those of the first, `+` before those of the second.
 pub(super) fn diff(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     if old.len().max(new.len()) > DIFF_LINES_MAX {
         return format!("-{} lines\n+{} lines\n", old.len(), new.len());
     }
-    // How many lines are common from each pair of places on.
+    // `common[i][j]`: how many lines the rest of the old text from `i` on and of the new one from `j` on have in
+    // common.
     let mut common = vec![vec![0_u32; new.len() + 1]; old.len() + 1];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {

@@ -1,4 +1,4 @@
-//! Answers that options and variables give, so that nobody is asked.
+//! Answers from options and environment variables.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::cli::args::{SetupArgs, SetupModel, SetupPlace, SetupPlatform};
 use crate::cli::service::cell_folder;
 use crate::config::Environment;
 
-/// What is known before anybody is asked.
+/// The answers that are known before anybody is asked.
 pub(super) struct SetupGiven {
     pub platform: Option<SetupPlatform>,
     pub slack_app_token: Option<SecretString>,
@@ -28,7 +28,7 @@ pub(super) struct SetupGiven {
 }
 
 impl SetupGiven {
-    /// Reads the files that options name, and the variables.
+    /// Reads the options, the files that they name, and the variables.
     ///
     /// # Errors
     /// If a file can't be read.
@@ -43,7 +43,7 @@ impl SetupGiven {
             Some(SetupModel::Anthropic) => "ANTHROPIC_API_KEY",
             _ => "OPENAI_API_KEY",
         };
-        // A key that happens to be in the environment is no wish to use it.
+        // A key that happens to be in the environment is used only if the model was chosen by an option.
         let wants_key = matches!(
             args.model,
             Some(SetupModel::Openai | SetupModel::Anthropic | SetupModel::Server)
@@ -68,7 +68,7 @@ impl SetupGiven {
         })
     }
 
-    /// What is missing where nobody is asked.
+    /// The answers that are missing if nobody may be asked.
     pub(super) fn missing(&self, args: &SetupArgs) -> Vec<&'static str> {
         let mut missing = Vec::new();
         let platform = self.platform;
@@ -112,7 +112,7 @@ fn of_file(path: &Path) -> Result<SecretString, CliError> {
     Ok(SecretString::from(text.trim().to_owned()))
 }
 
-/// Who starts the daemon, asked where no option says it.
+/// What starts the daemon: by option, otherwise asked.
 pub(super) async fn place(
     args: &SetupArgs,
     environment: &Environment,

@@ -1,8 +1,8 @@
 //! `vocative setup`: from nothing to the first answer.
 //!
-//! Reading order: `answers` (what has to be known), `written` (pure: the files that follow, or why none do), `given`
-//! (answers by options), `dialogue` (answers by people), `platforms` and `models` (asked and tried at once), `files`,
-//! `starting`. Nothing is written before all answers are there.
+//! Reading order: `answers` (what has to be known), `written` (pure: the files made from them, or why there are none),
+//! `given` (answers from options), `dialogue` (answers from people), `platforms` and `models` (asked and tried at
+//! once), `files`, `starting`. Nothing is written before all answers are there.
 
 mod answers;
 mod dialogue;
@@ -30,7 +30,7 @@ use super::error::{CliError, Exit};
 use super::{doctor, live::FirstWords};
 use crate::config::Config;
 
-/// Asks, tries, writes, starts, and waits for the first answer.
+/// Asks, tries the answers, writes the files, starts the daemon, and waits for the first answer.
 pub(super) async fn run(args: &SetupArgs, context: &CliContext) -> Result<ExitCode, CliError> {
     if context.global.config.is_some() {
         return Err(CliError::Usage(
@@ -67,7 +67,8 @@ fn refused(SetupRefusal(problems): SetupRefusal) -> CliError {
     }
 }
 
-/// All answers, by options or by people, each tried as soon as it is there. The number is how many people wrote to the bot.
+/// All answers, from options or people, each tried at once. The number is on how many platforms somebody wrote to the
+/// bot.
 async fn ask(
     args: &SetupArgs,
     given: &SetupGiven,
@@ -101,12 +102,12 @@ async fn ask(
     }
     answers.model = models::model(given, dialogue).await?;
     answers.place = given::place(args, &context.environment, dialogue).await?;
-    // Last: a platform soon sends again what nobody acknowledged, and the daemon is to be there then.
+    // The last question: a platform soon sends unacknowledged messages again, and the daemon should receive them.
     let words = hear_all(args, &mut answers, dialogue).await?;
     Ok((answers, words))
 }
 
-/// Hears who writes to the bot on each platform, and takes the chat and the person from it.
+/// Waits on each platform for a message to the bot, and takes the chat and the person from it; returns how many came.
 async fn hear_all(
     args: &SetupArgs,
     answers: &mut Answers,
@@ -137,7 +138,7 @@ async fn hear_all(
     Ok(words)
 }
 
-/// Waits for a person, where there is one.
+/// Waits for a person's message, unless nobody may be asked or `--no-wait` is given.
 async fn hear(
     args: &SetupArgs,
     answers: &Answers,
@@ -154,7 +155,7 @@ async fn hear(
     Ok(heard)
 }
 
-/// Writes the files, after a look at what was there; whether they are as they should be now.
+/// Writes the files, after showing what would change; returns whether they are up to date now.
 async fn write(
     args: &SetupArgs,
     answers: &Answers,
@@ -208,7 +209,7 @@ async fn write(
     Ok(true)
 }
 
-/// Checks what was written, starts the daemon and says how far it got.
+/// Checks the written configuration, starts the daemon and reports how far it got.
 async fn finish(
     args: &SetupArgs,
     answers: &Answers,
@@ -260,7 +261,7 @@ async fn finish(
     .into())
 }
 
-/// The doctor's words where something is not as it should be.
+/// Prints the doctor's report on the new configuration.
 async fn examine(
     path: &Path,
     dialogue: &Dialogue<'_>,

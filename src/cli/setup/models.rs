@@ -1,4 +1,4 @@
-//! The questions about the model: what is on this machine, what a key may use.
+//! The questions about the model: which servers answer, and which models the key may use.
 
 use secrecy::SecretString;
 
@@ -13,9 +13,9 @@ use crate::llm::ProviderReach;
 
 /// Where Ollama listens. *Source:* its FAQ, "How do I configure Ollama server?".
 const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1/";
-/// The most models that are shown; the rest can be named all the same.
+/// The most models that are listed; others can be typed as well.
 const SHOWN_MAX: usize = 12;
-/// What is suggested where the key may use it.
+/// Beginnings of the names of models to suggest, the preferred first.
 const SUGGESTED: [&str; 4] = [
     "gpt-5-mini",
     "gpt-4.1-mini",
@@ -23,13 +23,13 @@ const SUGGESTED: [&str; 4] = [
     "claude-haiku-4-5",
 ];
 
-/// What is known of a server of models.
+/// What a server of models answered.
 struct FoundModels {
     reach: ProviderReach,
     names: Vec<String>,
 }
 
-/// Asks until there is a model that can be asked.
+/// Asks until there is a model that can be used.
 pub(super) async fn model(
     given: &SetupGiven,
     dialogue: &mut Dialogue<'_>,
@@ -131,11 +131,11 @@ async fn choose(dialogue: &mut Dialogue<'_>) -> Result<SetupModel, CliError> {
         .await?])
 }
 
-/// Asks a provider for its list, which costs nothing.
+/// Asks a provider for its list of models, which costs nothing.
 async fn look(model: &ModelAnswers) -> Result<FoundModels, CliError> {
     let mut asked = only(None, None);
     asked.model = ModelAnswers {
-        // A name is not known yet, and the list is not asked by one.
+        // No name is known yet, and requesting the list needs none.
         name: "any".to_owned(),
         ..model.clone()
     };
@@ -145,7 +145,7 @@ async fn look(model: &ModelAnswers) -> Result<FoundModels, CliError> {
     Ok(FoundModels { reach, names })
 }
 
-/// Why no model can be asked there.
+/// Why a server can't be used; `None` if it can.
 fn refusal(reach: &ProviderReach) -> Option<String> {
     match reach {
         ProviderReach::Refused { status } => {
@@ -176,7 +176,7 @@ fn unusable(reach: &ProviderReach, what: String) -> CliError {
     }
 }
 
-/// The model's name: given, or chosen of what the key may use.
+/// The model's name: by option, or chosen from the list.
 async fn name(
     given: &SetupGiven,
     names: &[String],
@@ -207,7 +207,7 @@ async fn name(
     }
 }
 
-/// What is suggested: what is known to be good and cheap, else the first; empty where there is no list.
+/// The model to suggest: one that is known to be good and cheap, otherwise the first of the list; empty without a list.
 fn suggested(names: &[String]) -> &str {
     let known = SUGGESTED.iter().find_map(|known| {
         let mut names = names.iter();

@@ -1,4 +1,4 @@
-//! The questions about platforms: how the bot is made, its tokens, and whose words it is to hear.
+//! The questions about platforms: how the bot is made, its tokens, and the first message to it.
 
 use std::fmt::Write as _;
 
@@ -88,7 +88,7 @@ pub(super) async fn telegram(
     }
 }
 
-/// Answers with nothing but a platform, to be tried.
+/// Answers with nothing but a platform, for a try.
 pub(super) fn only(slack: Option<SlackAnswers>, telegram: Option<TelegramAnswers>) -> Answers {
     Answers {
         slack,
@@ -106,7 +106,7 @@ pub(super) fn only(slack: Option<SlackAnswers>, telegram: Option<TelegramAnswers
     }
 }
 
-/// What the answers come to, with their secrets at hand and nothing written.
+/// The configuration and secrets that the answers would give, without writing anything.
 ///
 /// # Errors
 /// What is wrong with the configuration.
@@ -144,7 +144,7 @@ async fn token(
     }
 }
 
-/// Asks the platform, says what it says, and whether the bot can work like this.
+/// Asks the platform, prints the findings, and returns whether the bot can work with these tokens.
 ///
 /// # Errors
 /// If it can't, and nobody is there to give other tokens.
@@ -154,7 +154,7 @@ async fn is_taken(answers: &Answers, dialogue: &Dialogue<'_>) -> Result<bool, Cl
     let findings: Vec<Finding> = sections.into_iter().flat_map(|it| it.findings).collect();
     let worst = findings.iter().map(|found| found.level).max();
     let mut out = String::new();
-    // What can't be read with tokens is seen when somebody writes.
+    // Findings that the tokens can't answer are left out: the first message of a person answers them.
     let told = findings
         .iter()
         .filter(|it| !it.text.contains("cannot be read with these tokens"));
@@ -190,7 +190,7 @@ async fn is_taken(answers: &Answers, dialogue: &Dialogue<'_>) -> Result<bool, Cl
     })
 }
 
-/// Waits until somebody who sees this screen writes to the bot, and says so in the room. None where nobody does.
+/// Waits until somebody who sees this screen writes to the bot, and answers in the room. `None` if nobody does.
 pub(super) async fn first_words(
     answers: &Answers,
     channel: &str,
@@ -234,7 +234,7 @@ pub(super) async fn first_words(
     Ok(Some(words))
 }
 
-/// How the app is made: a page with the manifest in its address.
+/// The steps to make the app: a link that carries the manifest, and where the tokens are.
 fn slack_steps() -> Result<String, CliError> {
     let plain = SlackManifestArgs {
         agent_view: false,
@@ -292,7 +292,7 @@ mod tests {
             "{manifest}"
         );
         assert!(manifest.contains("      - chat:write\n"), "{manifest}");
-        // Longer ones are cut by browsers and proxies.
+        // Browsers and proxies cut longer links.
         assert!(link.len() < 4_000, "{}", link.len());
     }
 }

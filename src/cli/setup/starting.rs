@@ -1,4 +1,4 @@
-//! Starts the daemon where it was set up, and waits until it serves and has answered.
+//! Starts the daemon of a set-up, and waits until it is connected and has answered.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,15 +16,15 @@ use crate::cli::CliError;
 use crate::cli::service::{SHIPPED_PROGRAM, Service};
 use crate::config::Config;
 
-/// How long the daemon may take until all channels are connected.
+/// How long the daemon may take to connect all channels.
 const CONNECT_WAIT: Duration = Duration::from_secs(60);
 /// How long the first answer may take: a model on a small machine is slow.
 const ANSWER_WAIT: Duration = Duration::from_secs(180);
-/// The pause between two looks.
+/// The pause between two looks at the daemon's status.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How long a daemon may take to end.
 const END_WAIT: Duration = Duration::from_secs(30);
-/// Where a packaged unit is.
+/// Where an installed unit may be.
 const UNIT_FOLDERS: [&str; 3] = [
     "/etc/systemd/system",
     "/usr/lib/systemd/system",
@@ -33,13 +33,13 @@ const UNIT_FOLDERS: [&str; 3] = [
 
 /// A daemon that was started.
 pub(super) enum StartedDaemon {
-    /// By systemd: it goes on.
+    /// By systemd: it keeps running.
     Unit,
-    /// By this process, to be tried.
+    /// By this process, only for a try.
     Child(Box<Child>),
 }
 
-/// Starts it.
+/// Starts the daemon; where systemd does that, installs a missing unit first.
 ///
 /// # Errors
 /// If it can't be started, with what to look at.
@@ -90,7 +90,7 @@ fn program() -> Result<PathBuf, CliError> {
         .map_err(|cause| CliError::failed("this program's own place is not known", cause))
 }
 
-/// A unit of a user: nothing that needs root.
+/// A unit for the user's own systemd, without settings that need root.
 fn user_unit(program: &Path, configuration: &Path) -> String {
     let (program, configuration) = (program.display(), configuration.display());
     format!(
@@ -136,19 +136,19 @@ async fn by_systemd(scope: &[&str], service: &Service) -> Result<StartedDaemon, 
 /// How far the daemon got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
-    /// All channels are connected, and nobody's words were waited for.
+    /// All channels are connected, and no message waits for an answer.
     Connected,
-    /// The words were answered.
+    /// The message was answered.
     Answered,
-    /// The words were stored and not answered in time.
+    /// The message was stored, but not answered in time.
     Heard,
-    /// Connected; the words did not come.
+    /// All channels are connected, but the message did not come again.
     Unheard,
     /// Not all channels are connected.
     Unconnected,
 }
 
-/// Waits until it serves, and if somebody's words are there to be answered, until they are.
+/// Waits until all channels are connected and the messages, if there are any, are answered.
 ///
 /// # Errors
 /// If the daemon ends.
@@ -193,7 +193,7 @@ async fn look(config: &Config) -> Option<StatusView> {
     serde_json::from_value(answer.ok()??).ok()
 }
 
-/// What a status says of it. `words`: how many people wrote and are to be answered.
+/// How far the daemon got, by its status. `words`: how many messages wait for an answer.
 pub(super) fn far(view: &StatusView, words: u64) -> Got {
     let is_connected = |channel: &crate::admin::view::ChannelView| channel.state == "connected";
     if view.channels.is_empty() || !view.channels.iter().all(is_connected) {
@@ -211,7 +211,7 @@ pub(super) fn far(view: &StatusView, words: u64) -> Got {
     }
 }
 
-/// Ends a daemon that was only tried.
+/// Ends a daemon that was started only for a try.
 pub(super) async fn end(started: StartedDaemon) {
     let StartedDaemon::Child(mut child) = started else {
         return;

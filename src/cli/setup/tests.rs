@@ -1,4 +1,4 @@
-//! Any answers lead to a configuration that a check takes, or to why not.
+//! Any answers lead to a configuration that a check accepts, or to a reason why not.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn environment() -> Environment {
     Environment::from([("HOME", "/home/ada")])
 }
 
-/// Secrets as people paste them: right ones, swapped ones, cut ones, and anything at all.
+/// Secrets as people paste them: right ones, of another kind, cut off, empty, and random text.
 fn secret() -> impl Strategy<Value = SecretString> {
     let text = prop_oneof![
         "xapp-[A-Za-z0-9-]{1,20}",
@@ -117,7 +117,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let mut answers = answers;
         answers.place.folder = folder.path().join("new/vocative");
-        // Longer than what all of a kind begin with, and no part of our own words.
+        // Only secrets that are longer than a common prefix, and that can't occur in our own texts by chance.
         let hidden: Vec<&str> = secrets(&answers)
             .into_iter()
             .filter(|secret| secret.len() > 12 && secret.is_ascii())
@@ -135,7 +135,7 @@ proptest! {
                 let told = warnings.iter().map(ToString::to_string).collect::<String>();
                 prop_assert!(hidden.iter().all(|secret| !told.contains(secret)));
                 prop_assert!(hidden.iter().all(|secret| !made.configuration.contains(secret)));
-                // A second time there is nothing to do.
+                // A second time nothing changes.
                 let again = changes(&answers.place, &made).unwrap();
                 prop_assert_eq!(again.files.len(), 0);
             }

@@ -1,4 +1,4 @@
-//! From answers to the files that are written, or to why not. Pure.
+//! From answers to the files to write, or to why there are none. Pure.
 
 use std::fmt::Write as _;
 
@@ -8,20 +8,20 @@ use toml::Value;
 use super::answers::{Answers, ModelAnswers, ModelKind, SlackAnswers, TelegramAnswers};
 use crate::config::{Config, Environment};
 
-/// Files that answers lead to.
+/// The files made from the answers.
 #[derive(Clone, Debug)]
 pub(super) struct SetupFiles {
     /// The configuration.
     pub configuration: String,
-    /// Secrets by the names of their files.
+    /// The secrets, by the names of their files.
     pub secrets: Vec<(&'static str, SecretString)>,
 }
 
-/// Why answers lead to nothing: each in one sentence that names the answer.
+/// Why the answers make no configuration: one sentence each, which names the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetupRefusal(pub Vec<String>);
 
-/// The files that these answers lead to. A configuration that `vocative check` would refuse is not one.
+/// The files made from the answers. A configuration that `vocative check` would refuse is an error.
 ///
 /// # Errors
 /// Everything that is wrong with the answers, without any secret.
@@ -46,7 +46,7 @@ pub(super) fn written(
     }
 }
 
-/// The same with each secret behind a variable of the second value: to be tried before anything is written.
+/// The configuration with each secret in a variable, and these variables: for a try before anything is written.
 pub(super) fn trial(answers: &Answers) -> (String, Environment) {
     let made = made(answers, &|name: &str| format!("env:{}", variable(name)));
     let variables: Vec<(String, &str)> = made
@@ -57,7 +57,7 @@ pub(super) fn trial(answers: &Answers) -> (String, Environment) {
     let pairs = variables
         .iter()
         .map(|(name, value)| (name.as_str(), *value));
-    // A folder for the database is asked for, and never made: nothing is started with it.
+    // The configuration needs a home for its database, which is never made: nothing is started with it.
     let pairs = pairs.chain([("HOME", "/nonexistent")]);
     (made.configuration, Environment::from_pairs(pairs))
 }
@@ -165,7 +165,7 @@ fn of_telegram(
     }
 }
 
-/// What is wrong with the answers themselves, before a configuration is made of them.
+/// What is wrong with the answers themselves, before a configuration is made from them.
 fn problems(answers: &Answers) -> Vec<String> {
     let mut problems = Vec::new();
     if answers.slack.is_none() && answers.telegram.is_none() {
@@ -205,7 +205,7 @@ fn problems(answers: &Answers) -> Vec<String> {
     problems
 }
 
-/// Why a text can be no secret in a file. Shows nothing of it.
+/// Why a text can't be a secret in a file. The reason shows nothing of it.
 pub(super) fn secret_problem(what: &str, secret: &SecretString) -> Option<String> {
     let secret = secret.expose_secret();
     if secret.trim().is_empty() {
@@ -217,7 +217,7 @@ pub(super) fn secret_problem(what: &str, secret: &SecretString) -> Option<String
         .then(|| format!("{what} has a space or a control character in it: copy it again"))
 }
 
-/// Whether one of Slack's tokens was given for another. Shows only what all of its kind begin with.
+/// Why a token of Slack is of another kind than expected. The reason shows only the prefixes of both kinds.
 pub(super) fn other_kind(what: &str, begin: &str, token: &SecretString) -> Option<String> {
     let token = token.expose_secret();
     let is_slack = ["xapp-", "xoxb-", "xoxp-"]

@@ -1,11 +1,11 @@
 //! The API: conversations, runs, what happens in a run while it happens, and what waits for people, for programs.
 //!
 //! Off unless asked for. On a Unix socket by default; on an address and port only with a token. It shows what operators
-//! see, direct messages included, and changes what waits for people, for tokens that may; other tokens ask agents, and see
-//! what they asked. Reading order: this page, `gate` (who is let in), `callers` (what they may), `owning` (whose is what),
-//! `asked` (what for), `refusal`, `deciding` (what waits for people), `asking`, `runs`, `following`, `completions` (programs
-//! that ask), `stream` (one reader), `hub` (from the store to all of them), `frame` (what
-//! is sent), `epoch` (ids after a restore).
+//! see, direct messages included, and changes what waits for people, for tokens that may; other tokens ask agents, and
+//! see what they asked. Reading order: this page, `gate` (who is let in), `callers` (what they may), `owning` (whose is
+//! what), `asked` (what for), `refusal`, `deciding` (what waits for people), `asking`, `runs`, `following`,
+//! `completions` (programs that ask), `stream` (one reader), `hub` (from the store to all of them), `frame` (what is
+//! sent), `epoch` (ids after a restore).
 
 mod asked;
 mod asking;

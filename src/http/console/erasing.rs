@@ -1,5 +1,5 @@
-//! Erasures that the console began: one at a time, and the newest with what became of them. They live as long as the daemon;
-//! an erasure that it did not finish is finished by the next start.
+//! Erasures that the console began: one at a time, and the newest with what became of them. They live as long as the
+//! daemon; an erasure that it did not finish is finished by the next start.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! The status as OpenMetrics text: seconds, bytes, and counters that only grow until the process ends. Labels are names of the
-//! configuration and words of this program, never rooms or people.
+//! The status as OpenMetrics text: seconds, bytes, and counters that only grow until the process ends. Labels are names
+//! of the configuration and words of this program, never rooms or people.
 //!
 //! Here: work and the store. `channels`: platforms and listeners. `timings`: histograms.
 

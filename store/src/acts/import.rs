@@ -91,7 +91,8 @@ impl Reader {
         .await
     }
 
-    /// What [`Store::import`](crate::Store::import) would make of a batch, as far as the store is now. Nothing is written.
+    /// What [`Store::import`](crate::Store::import) would make of a batch, as far as the store is now. Nothing is
+    /// written.
     ///
     /// # Errors
     /// `Unavailable` if storage refuses.

@@ -15,8 +15,8 @@ use vocative_core::code::Code;
 use vocative_core::linking::{LINKED_MAX, LinkCommand, LinkOrder};
 use vocative_core::words::Language;
 
-/// Carries out what a person asks for about their accounts. `is_private`: whether they alone see the answer. Returns what
-/// they are told.
+/// Carries out what a person asks for about their accounts. `is_private`: whether they alone see the answer. Returns
+/// what they are told.
 pub(crate) fn order_link_txn(
     connection: &Connection,
     asker: &CommandGiver<'_>,

@@ -27,8 +27,9 @@ use vocative_core::running::stopping::Stop;
 use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, WaitingRun};
 
 /// Each agent's oldest unfinished run of each conversation that keeps its place there, as `heads (id)`: one probe of
-/// `runs_open_by_agent` for each, and a row for each run that is due later or waits for people. The planner would rather
-/// walk what is finished, so the index is named. Parameters: 1 = now, 2 = `PLACE_KEPT_MS_MAX`, 3 = `WAIT_MAX_MS`.
+/// `runs_open_by_agent` for each, and a row for each run that is due later or waits for people. The planner would
+/// rather walk what is finished, so the index is named. Parameters: 1 = now, 2 = `PLACE_KEPT_MS_MAX`, 3 =
+/// `WAIT_MAX_MS`.
 macro_rules! with_heads {
     ($tail:expr) => {
         concat!(

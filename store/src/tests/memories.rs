@@ -360,9 +360,9 @@ impl Story {
     }
 }
 
-/// Whatever is said, told of others, learnt, edited, deleted, erased, shared, renamed and merged: each entry that a room
-/// reads was learnt there, or is a public, shared word about its speaker; its sources are there and say it, and who said
-/// it is served.
+/// Whatever is said, told of others, learnt, edited, deleted, erased, shared, renamed and merged: each entry that a
+/// room reads was learnt there, or is a public, shared word about its speaker; its sources are there and say it, and
+/// who said it is served.
 #[tokio::test]
 async fn nothing_is_recalled_outside_its_audience() {
     let (mut merged, mut erased) = (0, 0);

@@ -1,4 +1,5 @@
-//! `POST /v1/chat/completions` and `GET /v1/models`: the API in the form that clients of OpenAI's speak, on top of runs.
+//! `POST /v1/chat/completions` and `GET /v1/models`: the API in the form that clients of OpenAI's speak, on top of
+//! runs.
 //!
 //! The last message is a question, captured and answered like any other. What a client says besides is data for that
 //! question's prompt. Reading order: `wire` (what a request may say), this page, `told` (answers), `failure`.

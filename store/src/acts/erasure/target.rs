@@ -18,7 +18,8 @@ pub enum ErasureTarget {
     /// Everything of a person: by platform id, `@username` or display name, with `channel/` before it
     /// where several channels know one.
     Person(String),
-    /// A conversation with its threads, named as [`Reader::find_conversation`](crate::Reader::find_conversation) takes it.
+    /// A conversation with its threads, named as [`Reader::find_conversation`](crate::Reader::find_conversation) takes
+    /// it.
     Conversation(String),
 }
 
