@@ -1,4 +1,4 @@
-//! Checks of `[agents]`: names that don't clash, models and channels that exist.
+//! Checks of `[agents]`: names must not clash, and models, tools and channels must exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use vocative_core::ids::AgentName;
 use vocative_core::options::{AssemblerOptions, HistoryShare, MemoryMode, Profile, RecallMode};
 use vocative_core::prompting::{Example, TokenCounter as _, Utf16Div4};
 
-/// What agents may name.
+/// The names that agents may refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'a> {
     /// Channels.
@@ -66,7 +66,7 @@ pub(super) fn resolve_agents(
         .collect()
 }
 
-/// Who is like another agent is like one that there is, and that is like nobody.
+/// Checks `like`: it must name another agent that exists and has no `like` itself.
 fn check_likenesses(shapes: &BTreeMap<String, AgentSettings>, review: &mut Review<'_>) {
     for (name, shape) in shapes {
         let Some(like) = &shape.like else { continue };
@@ -114,7 +114,7 @@ fn resolve_agent(
     let memory = memory(&settings);
     let delegates = settings.delegates.iter();
     Agent {
-        // The schema check has let only valid names through.
+        // The schema check has already refused invalid names.
         name: AgentName::trusted(name),
         display_name: settings
             .display_name
@@ -195,7 +195,7 @@ fn history(name: &str, settings: &AgentSettings, review: &mut Review<'_>) -> His
     })
 }
 
-/// What the agent looks up. The other system's profile never recalls by itself.
+/// How the agent recalls. With the `toolpack` profile, nothing is recalled automatically.
 fn recall(settings: &AgentSettings) -> RecallMode {
     match (settings.recall, settings.prompt.profile) {
         (RecallMode::Auto, Profile::Toolpack) => RecallMode::Tool,
@@ -203,7 +203,7 @@ fn recall(settings: &AgentSettings) -> RecallMode {
     }
 }
 
-/// What the agent remembers. The other system's profile has no place for it.
+/// How the agent remembers. With the `toolpack` profile it does not.
 fn memory(settings: &AgentSettings) -> MemoryMode {
     match settings.prompt.profile {
         Profile::Toolpack => MemoryMode::Off,
@@ -211,7 +211,7 @@ fn memory(settings: &AgentSettings) -> MemoryMode {
     }
 }
 
-/// The rooms of experts, by channel: one each.
+/// The rooms of experts: one for each channel.
 fn experts(name: &str, rooms: &[String], review: &mut Review<'_>) -> BTreeMap<String, String> {
     let key = format!("agents.{name}.experts");
     let mut experts = BTreeMap::new();
@@ -231,7 +231,8 @@ fn experts(name: &str, rooms: &[String], review: &mut Review<'_>) -> BTreeMap<St
     experts
 }
 
-/// Rooms of experts are where their agent is, and what is said there is heard; who may ask there has one.
+/// Checks rooms of experts: the agent must serve the account, messages in the room must be allowed, and an agent with
+/// `ask_human` must have a room.
 pub(super) fn check_experts(
     agents: &BTreeMap<AgentName, Agent>,
     channels: &BTreeMap<String, Channel>,
@@ -265,7 +266,7 @@ pub(super) fn check_experts(
     }
 }
 
-/// The agent's tools exist.
+/// Checks that the agent's tools exist.
 fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     let key = format!("agents.{}.tools", agent.name);
     for tool in &agent.tools {
@@ -284,7 +285,7 @@ fn check_tools(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     check_first_tool(agent, review);
 }
 
-/// What is to be called first is there, and there is a step for the answer behind it.
+/// Checks that the tool to call first exists, and that a step is left for the answer.
 fn check_first_tool(agent: &Agent, review: &mut Review<'_>) {
     let key = format!("agents.{}.tool_choice", agent.name);
     let tools = &agent.tools;
@@ -309,7 +310,7 @@ fn check_first_tool(agent: &Agent, review: &mut Review<'_>) {
     }
 }
 
-/// What ends a run is among the agent's tools.
+/// Checks that tools whose calls end a run are among the agent's tools.
 fn check_stops(agent: &Agent, review: &mut Review<'_>) {
     let has = |stop: &str| agent.tools.iter().any(|tool| names(tool, stop));
     for (setting, stops) in [
@@ -329,7 +330,7 @@ fn check_stops(agent: &Agent, review: &mut Review<'_>) {
     }
 }
 
-/// The agent's collections exist, and what searches them has some.
+/// Checks that the agent's collections exist, and that an agent that can search documents has a collection.
 fn check_knowledge(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     let key = format!("agents.{}.knowledge", agent.name);
     for name in agent
@@ -347,8 +348,7 @@ fn check_knowledge(agent: &Agent, known: &[&str], review: &mut Review<'_>) {
     }
 }
 
-/// An agent that may search documents has what searches them, one that has skills what reads them, one that may ask
-/// others what asks them, and one that remembers the tools of its memory.
+/// The agent's tools, including those that follow from other settings: `knowledge`, `skills`, `delegates` and `memory`.
 fn tools_of(settings: &AgentSettings, memory: MemoryMode) -> Vec<String> {
     let mut tools = settings.tools.clone();
     for (uses, tool) in [
@@ -370,7 +370,7 @@ fn keep_each_once(list: &mut Vec<String>) {
     list.retain(|it| seen.insert(it.clone()));
 }
 
-/// A name as people say it: `support_bot` is "Support bot".
+/// A name in a form for people: `support_bot` becomes "Support bot".
 pub(super) fn spoken(name: &str) -> String {
     let mut letters = name.chars().map(|c| if c == '_' { ' ' } else { c });
     letters
@@ -409,7 +409,7 @@ fn prompt_options(name: &str, shape: &PromptShape, review: &mut Review<'_>) -> A
             written
         }
         Profile::Toolpack => {
-            // Of what the profile changes, only what somebody wrote overrules it.
+            // A setting that is written overrides the profile's value.
             let profile = AssemblerOptions::toolpack();
             let is_written = |setting: &str| review.origins.of(&key(setting)).is_some();
             let pick =
@@ -455,8 +455,8 @@ fn check_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Rev
     check_memory_model(agent, models, review);
 }
 
-/// What every prompt of the agent begins with leaves room for a question in the contexts of its models, as far as they are
-/// known. Tokens are estimated: a mistake of a few counts nowhere near the limit.
+/// Checks that an agent's instructions and examples leave room for a question in the contexts of its models, where
+/// these are known. Tokens are estimated: a few tokens more or less do not matter here.
 fn check_size(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
     let examples = agent.settings.examples.iter();
     let examples: usize = examples.map(|it| it.tokens(&Utf16Div4)).sum();
@@ -483,7 +483,7 @@ fn check_size(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Revi
     }
 }
 
-/// What reads conversations for memory exists and can read.
+/// Checks that the model that reads conversations for memory exists, and is not the offline model.
 fn check_memory_model(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
     let key = format!("agents.{}.memory_model", agent.name);
     let named = agent.settings.memory_model.as_ref();
@@ -519,7 +519,7 @@ fn check_channels(agent: &Agent, channels: &[&str], review: &mut Review<'_>) {
     }
 }
 
-/// The names of an agent or network can be said. `table`: where it is written.
+/// Checks that the names of an agent or network are not empty or repeated. `table`: the table they are written in.
 pub(super) fn check_own_names(agent: &Agent, table: &str, review: &mut Review<'_>) {
     if agent.display_name.trim().is_empty() {
         review.problem(&format!("{table}.{}.display_name", agent.name), "is empty");
@@ -541,7 +541,7 @@ pub(super) fn check_own_names(agent: &Agent, table: &str, review: &mut Review<'_
     }
 }
 
-/// Two agents that serve the same channel can't go by the same name.
+/// Checks that agents that serve the same channel have different names.
 pub(super) fn check_clashes(agents: &BTreeMap<AgentName, Agent>, review: &mut Review<'_>) {
     let all: Vec<&Agent> = agents.values().collect();
     for (n, later) in all.iter().enumerate() {
@@ -560,7 +560,7 @@ pub(super) fn check_clashes(agents: &BTreeMap<AgentName, Agent>, review: &mut Re
     }
 }
 
-/// Reports it where it can be changed: an agent's own name can't clash by itself.
+/// Reports a clash at the setting that can be changed: an agent's key in its table can't.
 fn report_clash(later: (&Agent, &str), earlier: (&Agent, &str), review: &mut Review<'_>) {
     let setting = |(agent, name): (&Agent, &str)| {
         let is_alias = agent.settings.aliases.iter().any(|alias| alias == name);

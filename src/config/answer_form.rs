@@ -1,6 +1,6 @@
 //! The form that an agent's answers must have: a JSON schema, checked when the configuration is read.
 //!
-//! Pure but for reading the file. What a model is told of it, and whether an answer has it.
+//! Pure except for reading the file. It contains the instruction for the model and the check of an answer, too.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::settings::AgentSettings;
 use crate::llm::read_arguments;
 use crate::tools::{unknown_keywords, wrong_with_answer};
 
-/// The longest schema, in bytes: it stands in every prompt.
+/// The longest schema, in bytes; it is part of every prompt.
 const SCHEMA_MAX_BYTES: usize = 16_384;
-/// The most that is told of what is wrong with an answer, in characters.
+/// The longest text about what is wrong with an answer, in characters.
 const WRONG_MAX_CHARS: usize = 1_000;
 
 /// The form that answers must have.
@@ -54,10 +54,10 @@ impl AnswerForm {
         &self.schema
     }
 
-    /// What a model is told of it. `{{` is never in it: that would name a value of a template.
+    /// The instruction for a model. It never contains `{{`, which would name a value of a template.
     #[must_use]
     pub fn instruction(&self) -> String {
-        // In JSON two braces in a row open only inside of a string.
+        // In JSON, two opening braces in a row occur only within a string.
         let schema = self.schema.to_string().replace("{{", "{\\u007b");
         format!(
             "Your answer must be one JSON value that this JSON schema describes, and nothing else: no words around \
@@ -65,10 +65,10 @@ impl AnswerForm {
         )
     }
 
-    /// The JSON of an answer that has the form, as the model wrote it. One fence around it is taken off.
+    /// The JSON of an answer that has the form, as the model wrote it. A fence around it is removed.
     ///
     /// # Errors
-    /// What is wrong with it, in words for the model: never with text of the answer.
+    /// What is wrong with it, in words for the model. It never contains text of the answer.
     pub fn read(&self, answer: &str) -> Result<String, String> {
         let text = without_fence(answer.trim());
         let value = read_arguments(text)
@@ -81,7 +81,7 @@ impl AnswerForm {
     }
 }
 
-/// A text without the fence that is around all of it.
+/// A text without a fence around all of it.
 fn without_fence(text: &str) -> &str {
     let inner = text
         .strip_prefix("```")
@@ -93,7 +93,7 @@ fn without_fence(text: &str) -> &str {
     }
 }
 
-/// The form of an agent's answers, if any is set.
+/// The form of an agent's answers, if one is set.
 pub(super) fn resolve_form(
     name: &str,
     shape: &AgentSettings,

@@ -1,4 +1,4 @@
-//! Checks of `[api]`: where it listens, and what each token may be used for.
+//! Checks of `[api]`: the address it listens on, and what each token may be used for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -84,7 +84,7 @@ pub enum ApiScope {
 }
 
 impl ApiScope {
-    /// As settings say it.
+    /// The name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -99,33 +99,33 @@ impl ApiScope {
 /// A token that may be used for more than reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiToken {
-    /// Under which what it does is recorded.
+    /// The name under which its acts are recorded.
     pub name: String,
-    /// Where it is.
+    /// Where the secret is.
     pub token: SecretRef,
     /// What it may be used for; never empty.
     pub scopes: BTreeSet<ApiScope>,
-    /// Whose it is.
+    /// The people that it belongs to.
     pub people: Vec<PersonName>,
-    /// As whom and whom it may ask, if it may ask agents.
+    /// Whom it may ask and for which person, if it may ask agents.
     pub asking: Option<ApiAsking>,
 }
 
-/// As whom, whom and with what a token may ask.
+/// What a token may ask: for which person, which agents, and with which overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiAsking {
-    /// The person.
+    /// The person that it asks for.
     pub person: String,
     /// The agents; never empty.
     pub agents: Vec<AgentName>,
-    /// What it may give besides.
+    /// What else it may set in a request.
     pub overrides: BTreeSet<ApiOverride>,
 }
 
 /// The longest name of a person of the API, in characters.
 const PERSON_MAX_CHARS: usize = 64;
 
-/// Checks all of it. The result is to be used only if no problem was found.
+/// Checks the whole table. The result is to be used only if no problem was found.
 pub(super) fn resolve_api(
     shape: ApiShape,
     daemon: &Daemon,
@@ -202,7 +202,7 @@ pub(super) fn resolve_api(
     }
 }
 
-/// What a token says of asking.
+/// The settings of a token that are about asking.
 struct TokenScopes<'a> {
     table: &'a str,
     name: &'a str,

@@ -13,11 +13,11 @@ use vocative_core::tool_call::CallRule;
 const EXPIRES_MIN_S: u64 = 1;
 /// The longest time for which a call may wait, in seconds: 30 days.
 const EXPIRES_MAX_S: u64 = 2_592_000;
-/// What `approvers` may say.
+/// The values of `approvers`.
 const APPROVERS: &str =
     "\"requester\", \"admins\", \"anyone_in_chat\", \"four_eyes\" or people as CHANNEL/ID";
 
-/// The three settings as they stand in a table.
+/// The three settings of a table.
 pub(super) struct Shapes<'a> {
     pub(super) approval: Option<&'a Value>,
     pub(super) approvers: Option<&'a Value>,
@@ -25,7 +25,7 @@ pub(super) struct Shapes<'a> {
     pub(super) after_untrusted: Option<AfterUntrusted>,
 }
 
-/// Reads the settings of a table; what is wrong with them is a problem of it.
+/// Reads the settings of a table, and reports what is wrong with them.
 pub(super) fn resolve_approval(
     table: &str,
     shapes: &Shapes<'_>,
@@ -55,7 +55,7 @@ pub(super) fn resolve_approval(
     settings
 }
 
-/// Every tool that asks has somebody to ask, with every agent that has it.
+/// Checks that every tool whose calls wait has approvers, with every agent that has the tool.
 pub(super) fn check_approvals<'a>(
     tools: impl IntoIterator<Item = (&'a String, &'a Tool)>,
     agents: &[&Agent],
@@ -73,7 +73,7 @@ pub(super) fn check_approvals<'a>(
     }
 }
 
-/// The same of the tools of servers: each may act, whatever its server says.
+/// The same check for tools of MCP servers: each may act, whatever its server says.
 pub(super) fn check_server_approvals<'a>(
     servers: impl IntoIterator<Item = (&'a String, &'a McpServer)>,
     agents: &[&Agent],
@@ -92,7 +92,7 @@ pub(super) fn check_server_approvals<'a>(
     }
 }
 
-/// A table's tools have somebody to ask, with each of these agents; with none of them, alone.
+/// Checks that a table's tools have approvers, together with each of these agents; if there are none, without an agent.
 fn check_approval<'a>(
     table: &str,
     approval: &ApprovalSettings,

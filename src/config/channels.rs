@@ -1,4 +1,4 @@
-//! Checks of `[channels]`: tokens, who is served, which agent answers.
+//! Checks of `[channels]`: tokens, who is served, and which agent answers.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub(super) fn resolve_channels(
         .collect()
 }
 
-/// The tools of single chats exist.
+/// Checks that the tools of single chats exist.
 fn check_chat_tools(table: &str, draft: &ChannelDraft, known: &[&str], review: &mut Review<'_>) {
     for (chat, shape) in &draft.shape.chats {
         for tool in shape.tools.iter().flatten() {
@@ -65,7 +65,7 @@ fn check_chat_tools(table: &str, draft: &ChannelDraft, known: &[&str], review: &
     }
 }
 
-/// Whether channels are called alike, and whether this program has their adapters.
+/// Checks that no two channels have the same name, and that this program has their adapters.
 fn check_names(shape: &ChannelsShape, review: &mut Review<'_>) {
     let names = shape.names();
     for (index, platform) in PLATFORMS.into_iter().enumerate() {
@@ -151,7 +151,7 @@ pub(super) struct ChannelShape {
     pub manners: MannersShape,
 }
 
-/// A channel of any platform, as written.
+/// A channel of any platform, as it is written.
 pub(super) struct ChannelDraft {
     pub name: String,
     pub shape: ChannelShape,
@@ -166,7 +166,7 @@ pub(super) struct ChannelDraft {
 }
 
 impl ChannelDraft {
-    /// Whether neither a chat nor a person nor an admin is listed, and nobody is let in by a code.
+    /// Whether no chat, person or admin is listed, and pairing is off.
     fn serves_nobody(&self) -> bool {
         let shape = &self.shape;
         let mut lists = [&shape.allow_chats, &shape.allow_people, &shape.admins].into_iter();
@@ -289,7 +289,7 @@ impl ChannelDraft {
         })
     }
 
-    /// The quiet hours of chats that have some of their own.
+    /// The quiet hours of chats that set their own.
     fn quiet_in(
         &self,
         table: &str,
@@ -315,7 +315,7 @@ impl ChannelDraft {
         found
     }
 
-    /// What stands behind the agents' instructions in single chats.
+    /// The text behind the agents' instructions in single chats.
     fn chat_instructions(
         &self,
         table: &str,
@@ -336,8 +336,8 @@ impl ChannelDraft {
         found
     }
 
-    /// Whether each table is of a chat that can be, with settings that go together with those of
-    /// the agents that serve it.
+    /// Checks that each table is named by an id that a chat can have, and that its settings fit those of the agents
+    /// that serve the chat.
     fn check_chats(
         &self,
         table: &str,
@@ -392,7 +392,7 @@ impl ChannelDraft {
         let Some(named) = &self.shape.default_agent else {
             return match serving.as_slice() {
                 [] => {
-                    // One that was left out for a mistake of its own may serve it.
+                    // An agent that was left out because of its own mistakes may serve it.
                     if !review.faulty.iter().any(|it| it.starts_with("agents.")) {
                         review.problem(
                             table,
@@ -517,7 +517,7 @@ fn check_commands(table: &str, commands: &[String], review: &mut Review<'_>) {
     }
 }
 
-/// Two channels with one token would take messages from each other.
+/// Checks that no two channels have the same token: they would take messages from each other.
 fn check_shared_tokens(drafts: &[(String, ChannelDraft)], review: &mut Review<'_>) {
     let mut seen: BTreeMap<&SecretRef, String> = BTreeMap::new();
     for (table, draft) in drafts {
@@ -544,7 +544,7 @@ mod tests {
 
     use crate::config::{Config, Environment};
 
-    /// What is warned of with this interval and these channels.
+    /// The warnings for this interval and these channels.
     fn warned(interval_ms: u64, channels: &str) -> Vec<String> {
         let text = format!("[delivery]\nlive_interval_ms = {interval_ms}\n{channels}");
         let environment = Environment::from([("HOME", "/home/ada")]);

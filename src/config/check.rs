@@ -1,7 +1,7 @@
-//! Holds one layer against the schema and finds everything that is wrong with it at once.
+//! Checks one layer against the schema, and finds everything that is wrong with it at once.
 //!
-//! What is wrong is left out of the result, so that the checks after the merge can go on and find
-//! the rest; `faulty` names what was left out, so that they don't complain of it again.
+//! What is wrong is left out of the result, so that the checks after the merge can go on and find further problems;
+//! `faulty` names the settings that were left out, so that these checks don't report them again.
 
 use std::collections::BTreeSet;
 
@@ -19,13 +19,13 @@ use super::suggest::nearest;
 /// What a check found.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Everything wrong.
+    /// All problems.
     pub problems: Vec<Problem>,
-    /// Paths of settings that were written, but wrongly.
+    /// Paths of settings that are written but wrong.
     pub faulty: BTreeSet<String>,
 }
 
-/// Checks a layer and takes out of it what is wrong.
+/// Checks a layer, and removes what is wrong from it.
 pub(super) fn check(schema: &Value, layer: Layer, findings: &mut Findings) -> Layer {
     let mut checker = Checker {
         schema,
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
             let child = join(path, name);
             if !is_name(name) {
                 self.bad_name(&child, name);
-                // What is wrong inside is told as well, but nothing of it is used.
+                // Problems inside are reported, too, but nothing of the table is used.
                 let _ = self.value(&child, &Node::of(self.schema, item), value);
                 continue;
             }
@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
         sound
     }
 
-    /// Whether a key is an id is the platform's to say, once it is known.
+    /// Whether a key is an id of a chat is checked later by its platform.
     fn of_chats(
         &mut self,
         path: &str,
@@ -220,7 +220,7 @@ impl<'a> Checker<'a> {
         self.report(&child, "there is no such setting".to_owned(), suggestion);
     }
 
-    /// A setting as it is spelled in the kind of place where `child` is written.
+    /// The name of a setting as it is spelled where `child` is written: in the file or in a variable.
     fn spelled(&self, child: &str, meant: &str) -> String {
         match self.place(child) {
             Some(WrittenAt::Variable(name)) => {
@@ -237,7 +237,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Where a setting of that name does exist.
+    /// The tables in which a setting of this name exists.
     fn elsewhere(&self, key: &str) -> Option<String> {
         let tables: BTreeSet<String> = settings(self.schema)
             .iter()
@@ -275,8 +275,7 @@ impl<'a> Checker<'a> {
         self.findings.faulty.insert(setting.to_owned());
     }
 
-    /// Where a setting is written: its own line or variable, or that of the nearest thing around or
-    /// inside it.
+    /// Where a setting is written: its own line or variable, or that of the list around it or of a setting inside it.
     fn place(&self, path: &str) -> Option<&WrittenAt> {
         let places = &self.layer.places;
         places
@@ -293,7 +292,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The table a person writes for a table of defaults.
+/// The table that people write for a table of defaults.
 fn named_table(table: &str) -> String {
     match table.strip_prefix("defaults.") {
         None => table.to_owned(),

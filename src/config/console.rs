@@ -1,4 +1,4 @@
-//! Checks of `[console]`: where it listens, who may come in, and whose word about that counts.
+//! Checks of `[console]`: the address it listens on, who may sign in, and which proxies may say who somebody is.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -55,16 +55,16 @@ pub enum ConsoleRole {
     Admin,
 }
 
-/// Somebody who may use the console.
+/// A person who may use the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsolePerson {
     /// The name under which what they do is recorded.
     pub name: String,
     /// What they may do.
     pub role: ConsoleRole,
-    /// What the proxy's header says of them.
+    /// The value of the proxy's header for this person.
     pub login: Option<String>,
-    /// Who they are in rooms.
+    /// Who this person is in rooms.
     pub people: Vec<PersonName>,
 }
 
@@ -73,19 +73,19 @@ pub struct ConsolePerson {
 pub struct Console {
     /// Whether it is served.
     pub enabled: bool,
-    /// Where it listens.
+    /// The address it listens on.
     pub listen: SocketAddr,
-    /// Names under which it is reached, besides those of this machine.
+    /// Host names of the console, besides those of this machine.
     pub hosts: Vec<String>,
-    /// Addresses of proxies that say who somebody is.
+    /// Addresses of proxies whose user header counts.
     pub trusted_proxies: Vec<IpAddr>,
-    /// The header in which they say it.
+    /// The header in which proxies send the user.
     pub user_header: String,
-    /// Who may come in.
+    /// The people who may sign in.
     pub people: Vec<ConsolePerson>,
 }
 
-/// Checks all of it. The result is to be used only if no problem was found.
+/// Checks the whole table. The result is to be used only if no problem was found.
 pub(super) fn resolve_console(
     shape: ConsoleShape,
     channels: &[&str],

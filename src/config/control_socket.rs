@@ -1,4 +1,4 @@
-//! Where a running daemon's socket is, said by a configuration that can't be read as a whole.
+//! Finds the control socket of a running daemon, even if the configuration has mistakes.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,10 @@ use super::environment::Environment;
 use super::locate::{self, Located};
 use super::settings::Config;
 
-/// Settings that say where the socket is.
+/// The settings that decide where the socket is.
 const PATHS: [&str; 3] = ["data_dir", "runtime_dir", "control_socket"];
 
-/// The control socket by what can be read of the configuration, mistakes left aside; none if not
-/// even that is clear.
+/// The control socket, by the settings that can be read despite mistakes in others; `None` if these do not suffice.
 #[must_use]
 pub fn control_socket_despite_mistakes(
     asked: Option<&Path>,
@@ -34,13 +33,13 @@ pub fn control_socket_despite_mistakes(
     Some(config.daemon.control_socket)
 }
 
-/// Variables that may hold another mistake are left out.
+/// Whether a variable is needed here. Other variables may have mistakes, and are left out.
 fn is_about_paths(name: &str) -> bool {
     let is_path = |path: &str| name.strip_prefix("VOCATIVE_DAEMON__") == Some(&path.to_uppercase());
     !name.starts_with("VOCATIVE_") || PATHS.iter().any(|path| is_path(path))
 }
 
-/// A configuration with nothing but these paths of another one, as far as its TOML can be read.
+/// A configuration with only these paths of another one, as far as its TOML can be read.
 fn paths_of(text: &str) -> String {
     let (document, _) = DeTable::parse_recoverable(text);
     let daemon = document.get_ref().get("daemon").map(toml::Spanned::get_ref);

@@ -1,4 +1,4 @@
-//! Checks of `delegates`: who may ask whom, once agents and networks are known.
+//! Checks of `delegates`: which agents may ask which, once agents and networks are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +7,19 @@ use super::settings::{Agent, ChannelChoice};
 use crate::tools::ASK_AGENT;
 use vocative_core::ids::AgentName;
 
-/// The longest `purpose`, in characters: it stands in every prompt of those that may ask.
+/// The longest `purpose`, in characters; it is part of every prompt of the agents that may ask.
 const PURPOSE_MAX_CHARS: usize = 300;
 
-/// What is written of networks, those with mistakes among them.
+/// The networks as they are written, including those with mistakes.
 pub(super) struct Written {
     /// Their names.
     pub networks: BTreeSet<String>,
-    /// The agents that stand in them: they need no channel of their own.
+    /// The agents in these networks: they need no channel of their own.
     pub members: BTreeSet<String>,
 }
 
-/// The agents and networks exist that an agent may ask, none of them would wait for itself, and what asks them has some.
+/// Checks for each agent that its delegates exist and never wait for the agent itself, that it has delegates if it has
+/// `ask_agent`, that it can be asked, and that its purpose is not too long.
 pub(super) fn check_delegates(
     agents: &BTreeMap<AgentName, Agent>,
     written: &Written,
@@ -45,7 +46,7 @@ fn key(agent: &Agent, setting: &str) -> String {
     format!("{table}.{}.{setting}", agent.name)
 }
 
-/// Each of its delegates may ever be asked by it.
+/// Checks that the agent may ask each of its delegates.
 fn check_whom(
     agent: &Agent,
     agents: &BTreeMap<AgentName, Agent>,
@@ -75,7 +76,8 @@ fn check_whom(
     }
 }
 
-/// What asks others has some, and a step to answer behind it.
+/// Checks that an agent with `ask_agent` has delegates, and that an agent with delegates has a step left for its
+/// answer.
 fn check_asks(agent: &Agent, review: &mut Review<'_>) {
     let key = key(agent, "delegates");
     if agent.delegates.is_empty() && agent.tools.iter().any(|tool| tool == ASK_AGENT) {
@@ -87,7 +89,7 @@ fn check_asks(agent: &Agent, review: &mut Review<'_>) {
     }
 }
 
-/// What serves no channel is there for others.
+/// Warns of an agent that serves no channel and that no other agent may ask.
 fn check_is_served(
     agent: &Agent,
     agents: &BTreeMap<AgentName, Agent>,

@@ -1,4 +1,4 @@
-//! The environment as a value, so that reading it is in one place and tests can make one up.
+//! The environment as a value: it is read in one place, and tests can make their own.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Those of this process. Variables that are no Unicode are left out.
+    /// The variables of this process. Variables that are not Unicode are left out.
     #[must_use]
     pub fn of_process() -> Self {
         Self(
@@ -19,20 +19,20 @@ impl Environment {
         )
     }
 
-    /// Made-up ones.
+    /// Variables for tests, or a selection of others.
     #[must_use]
     pub fn from_pairs<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         Self(variables.into_iter().map(owned).collect())
     }
 
-    /// The value of a variable; none if it is not set.
+    /// The value of a variable; `None` if it is not set.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The value of a variable; none if it is not set or empty.
+    /// The value of a variable; `None` if it is not set or is empty.
     #[must_use]
     pub fn get_filled(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| !value.is_empty())
@@ -48,7 +48,7 @@ impl Environment {
 
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Values may be secrets.
+        // Only the names are shown: values may be secrets.
         f.debug_list().entries(self.0.keys()).finish()
     }
 }

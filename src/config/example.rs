@@ -1,4 +1,4 @@
-//! The example file: a start that works, then every setting with its default.
+//! The example file: a start that works, and every setting with its default.
 
 use super::platforms::PLATFORMS;
 
@@ -78,7 +78,7 @@ const START: &str = r##"# Vocative: example configuration.
 # ---- every setting ----------------------------------------------------------------------------
 "##;
 
-/// The example file: explained, everything commented out, every setting with its default.
+/// The example file with explanations: everything is commented out, and every setting has its default.
 #[must_use]
 pub fn example() -> String {
     let settings: String = super::DEFAULT_TOML
@@ -97,7 +97,7 @@ pub fn example() -> String {
     format!("{start}{settings}")
 }
 
-/// The text with every commented-out setting and table made active; explanations stay.
+/// The text with every commented-out setting and table made active; explanations stay comments.
 #[cfg(test)]
 pub(super) fn activated(text: &str) -> String {
     text.lines()

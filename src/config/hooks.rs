@@ -1,4 +1,4 @@
-//! Hooks: what people write, and its checks.
+//! Hooks: their settings as people write them, and the checks.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use vocative_core::hooking::{HookPoint, PATTERNS_MAX, Redactor, Removed};
 use vocative_core::ids::AgentName;
 use vocative_core::tool_call::CallRule;
 
-/// The longest answer of a hook that is read where the settings do not say, in bytes.
+/// The longest answer of a hook that is read if the settings set no limit, in bytes.
 const ANSWER_BYTES_DEFAULT: usize = 256 << 10;
-/// How long a hook has for its word where the settings do not say, in milliseconds.
+/// How long a hook may take for its answer if the settings set no limit, in milliseconds.
 const TIMEOUT_MS_DEFAULT: u64 = 2_000;
-/// How long a model has for its word where the settings do not say, in milliseconds.
+/// How long a model may take for its answer if the settings set no limit, in milliseconds.
 const INTENT_TIMEOUT_MS_DEFAULT: u64 = 5_000;
 
 /// Who is asked at points of a run.
@@ -163,7 +163,7 @@ pub(super) fn resolve_hooks(
     hooks
 }
 
-/// The hooks that agents name exist, and each hook is some agent's.
+/// Checks that the hooks that agents name and the models that hooks name exist, and that each hook belongs to an agent.
 pub(super) fn check_hooks(
     hooks: &BTreeMap<String, Hook>,
     agents: &BTreeMap<AgentName, Agent>,
@@ -225,7 +225,7 @@ fn resolve_hook(shape: HookShape, checking: &mut Checking<'_, '_>) -> Option<Hoo
     Some(Hook { points, kind })
 }
 
-/// Settings of hooks of kind "http" in one of another kind.
+/// Reports settings of hooks of kind "http" in a hook of another kind.
 fn of_servers(shape: &HookShape, checking: &mut Checking<'_, '_>) {
     let settings = [
         ("url", shape.url.is_some()),
@@ -241,7 +241,7 @@ fn of_servers(shape: &HookShape, checking: &mut Checking<'_, '_>) {
     }
 }
 
-/// Settings of hooks of kind "redact" in one of another kind.
+/// Reports settings of hooks of kind "redact" in a hook of another kind.
 fn of_patterns(shape: &HookShape, checking: &mut Checking<'_, '_>) {
     let settings = [
         ("remove", !shape.remove.is_empty()),
@@ -252,7 +252,7 @@ fn of_patterns(shape: &HookShape, checking: &mut Checking<'_, '_>) {
     }
 }
 
-/// Settings of hooks of kind "intent" in one of another kind.
+/// Reports settings of hooks of kind "intent" in a hook of another kind.
 fn of_models(shape: &HookShape, checking: &mut Checking<'_, '_>) {
     if shape.model.is_some() {
         checking.problem("model", "is for hooks of kind \"intent\"");
@@ -370,7 +370,7 @@ fn http(
         name: checking.name.to_owned(),
         description: String::new(),
         schema: Value::Null,
-        // Its word changes nothing by itself, so it may be asked twice.
+        // A hook's answer changes nothing by itself, so a hook may be asked twice.
         rule: CallRule::Repeatable,
         method: Method::POST,
         url,

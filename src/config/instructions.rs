@@ -1,11 +1,11 @@
-//! An agent's instructions: in the configuration or in a file of their own.
+//! An agent's instructions, which are in the configuration or in a file of their own.
 
 use super::answer_form::AnswerForm;
 use super::resolve::Review;
 use super::settings::AgentSettings;
 use super::template::{Template, TemplateValue};
 
-/// What an agent's prompts begin with: what is written, and the form that its answers must have.
+/// The beginning of an agent's prompts: the instructions, and the form that its answers must have.
 pub(super) fn resolve_instructions(
     name: &str,
     shape: &AgentSettings,

@@ -1,4 +1,4 @@
-//! Operators' documents: what people write, and its checks.
+//! Operators' documents: their settings as people write them, and the checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

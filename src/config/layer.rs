@@ -15,12 +15,12 @@ use super::schema::{Node, settings};
 /// The prefix of environment variables that are settings.
 const PREFIX: &str = "VOCATIVE_";
 
-/// Settings of one source as a tree, and where each of them is written.
+/// Settings of one source as a tree, and the place where each of them is written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     /// The settings.
     pub tree: Map<String, Value>,
-    /// Dotted paths to places.
+    /// The places, by dotted paths.
     pub places: BTreeMap<String, WrittenAt>,
 }
 
@@ -55,8 +55,8 @@ impl Layer {
         })
     }
 
-    /// Reads the variables named `VOCATIVE_SECTION__KEY`, guided by the schema: lists are separated
-    /// by commas. What can't be read as what the schema wants stays a text, for the check to refuse.
+    /// Reads the variables named `VOCATIVE_SECTION__KEY`, guided by the schema: lists are separated by commas. A value
+    /// that does not fit the schema stays a text, which the check refuses.
     pub(super) fn of_environment(environment: &Environment, schema: &Value) -> Self {
         let mut layer = Self::default();
         for (name, text) in environment.iter() {
@@ -74,14 +74,14 @@ impl Layer {
     }
 }
 
-/// The setting that a variable is about; none if it is about no setting.
+/// The setting that a variable sets; `None` if the variable sets none.
 fn setting_path(variable: &str) -> Option<String> {
     let rest = variable.strip_prefix(PREFIX)?;
     if !rest.contains("__") {
         return None;
     }
     let mut keys: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
-    // Ids of chats are capitals where they have letters.
+    // Ids of chats keep their letters' case.
     if let ([section, _, _, table, chat, ..], Some(written)) =
         (keys.as_mut_slice(), rest.split("__").nth(4))
         && section == "channels"
@@ -92,12 +92,12 @@ fn setting_path(variable: &str) -> Option<String> {
     Some(keys.join("."))
 }
 
-/// The variable that sets a setting.
+/// The variable that sets this setting.
 pub(super) fn variable_of(path: &str) -> String {
     format!("{PREFIX}{}", path.to_uppercase().replace('.', "__"))
 }
 
-/// Variables that look like settings with one underscore where two are needed, and what to say of each.
+/// Variables that look like settings but have one underscore where two are needed, with a warning for each.
 pub(super) fn near_misses(environment: &Environment, schema: &Value) -> Vec<(String, Warning)> {
     let known: Vec<String> = settings(schema)
         .iter()
@@ -169,7 +169,7 @@ fn insert(tree: &mut Map<String, Value>, keys: &[&str], value: Value) {
 }
 
 fn syntax_problem(file: &Path, text: &str, lines: &Lines, error: &toml::de::Error) -> Problem {
-    // Only what is nested too deep comes without a place.
+    // Only an error about too deep nesting has no place.
     let at = error
         .span()
         .map_or_else(|| deepest(text), |span| span.start);
@@ -202,7 +202,7 @@ fn note_lines(table: &DeTable<'_>, path: &str, note: &mut impl FnMut(String, usi
     }
 }
 
-/// Where the most brackets are open.
+/// The place with the most open brackets.
 fn deepest(text: &str) -> usize {
     let (mut depth, mut most, mut found) = (0_usize, 0, 0);
     for (at, byte) in text.bytes().enumerate() {
@@ -218,7 +218,7 @@ fn deepest(text: &str) -> usize {
     found
 }
 
-/// Where the lines of a text end.
+/// The ends of a text's lines.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -227,12 +227,12 @@ impl Lines {
         Self(ends.map(|(_, at)| at).collect())
     }
 
-    /// The line of a place, from 1.
+    /// The line of a place in the text, from 1.
     fn line(&self, start: usize) -> usize {
         1 + self.0.partition_point(|end| *end < start)
     }
 
-    /// Its column, from 1.
+    /// The column of a place in the text, from 1.
     fn column(&self, text: &str, start: usize) -> usize {
         let begin = self
             .line(start)

@@ -1,20 +1,20 @@
-//! Which file is the configuration.
+//! Finds the configuration file.
 
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
 use super::problem::{ConfigError, Problem};
 
-/// What was found.
+/// The result of the search.
 pub(super) enum Located {
-    /// This file.
+    /// The file that was found.
     File(PathBuf),
-    /// There is no file at any of these places.
+    /// No file exists at any of these places.
     Nowhere(Vec<PathBuf>),
 }
 
-/// Finds the file: the one asked for, else `$VOCATIVE_CONFIG`, else the first of the usual places
-/// that exists.
+/// Finds the file: the one asked for, otherwise `$VOCATIVE_CONFIG`, otherwise the first of the usual places that
+/// exists.
 ///
 /// # Errors
 /// One problem if the file asked for does not exist.
@@ -27,7 +27,7 @@ pub(super) fn locate(
         Some((PathBuf::from(path), "$VOCATIVE_CONFIG"))
     });
     if let Some((path, by)) = named {
-        // Anything but a folder may be read: a pipe, too.
+        // Everything except a folder may be read, a pipe too.
         return if path.exists() && !path.is_dir() {
             Ok(Located::File(path))
         } else {

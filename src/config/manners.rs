@@ -69,7 +69,7 @@ pub(super) struct MannersShape {
 }
 
 impl MannersShape {
-    /// Checks them; the result is to be used only if no problem was found.
+    /// Checks the settings. The result is to be used only if no problem was found.
     pub(super) fn resolve(
         &self,
         table: &str,

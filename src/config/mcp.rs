@@ -1,4 +1,4 @@
-//! Servers of tools: what people write, and its checks.
+//! MCP servers: their settings as people write them, and the checks.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::tools::ToolLimits;
 use crate::tools::mcp::{McpPlace, McpSettings, PostFiles};
 use vocative_core::approving::AfterUntrusted;
 
-/// The longest name of a server: it stands before the names of its tools.
+/// The longest name of a server, in characters; it is put in front of the names of its tools.
 const NAME_MAX_CHARS: usize = 32;
 
 /// A server of tools: a program that speaks over its standard streams, a Unix socket, or an address.
@@ -254,7 +254,7 @@ fn place(
     Some((place, Vec::new()))
 }
 
-/// The settings of a program that are set.
+/// The names of those settings of a program that are set.
 fn of_program(shape: &McpShape) -> Vec<&'static str> {
     let all = [
         ("argv", !shape.argv.is_empty()),
@@ -272,7 +272,7 @@ fn of_program(shape: &McpShape) -> Vec<&'static str> {
     set.map(|(name, _)| name).collect()
 }
 
-/// The settings of an address that are set.
+/// The names of those settings of an address that are set.
 fn of_address(shape: &McpShape) -> Vec<&'static str> {
     let all = [
         ("url", shape.url.is_some()),

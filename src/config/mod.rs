@@ -1,9 +1,9 @@
 //! The configuration: built-in defaults < file < environment, checked as a whole.
 //!
-//! Knows no store, no channel at work and no model; reads files only here and in `secret`, and the
-//! environment only as an argument. Reading order: `settings` (what the daemon reads), `shape` (what
-//! people write), then the way from one to the other: `locate`, `layer`, `check` against `schema`,
-//! the merge below, `resolve` with `agents`, `channels` and `platforms` (a file for each).
+//! It knows no store, no running channel and no model. Files are read here and in `secret`, `control_socket`,
+//! `instructions` and `answer_form`; the environment is an argument. Reading order: `settings` (what the daemon reads),
+//! `shape` (what people write), then the way from one to the other: `locate`, `layer`, `check` against `schema`, the
+//! merge below, `resolve` with `agents`, `channels` and `platforms` (a file for each).
 
 mod agents;
 mod answer_form;
@@ -89,9 +89,9 @@ pub use self::units::Seconds;
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 
 impl Config {
-    /// Loads the configuration: the file asked for, else `$VOCATIVE_CONFIG`, else the first of
-    /// `./vocative.toml`, `$XDG_CONFIG_HOME/vocative/vocative.toml` and
-    /// `/etc/vocative/vocative.toml`; without any, defaults and environment only.
+    /// Loads the configuration: the file asked for, otherwise `$VOCATIVE_CONFIG`, otherwise the first of
+    /// `./vocative.toml`, `$XDG_CONFIG_HOME/vocative/vocative.toml` and `/etc/vocative/vocative.toml`; without a file,
+    /// defaults and environment only.
     ///
     /// # Errors
     /// Everything that is wrong, at once.
@@ -125,8 +125,8 @@ impl Config {
     /// Loads the configuration like [`Self::load`] and reads every secret it refers to.
     ///
     /// # Errors
-    /// Everything that is wrong, at once: secrets that are missing too, where the configuration itself has
-    /// mistakes. Never with a secret in it.
+    /// Everything that is wrong, at once; this includes missing secrets, even if the configuration itself has mistakes.
+    /// It never contains a secret.
     pub fn load_with_secrets(
         asked: Option<&Path>,
         environment: &Environment,
@@ -198,7 +198,7 @@ impl Config {
         Ok((config, about_variables.chain(warnings).collect()))
     }
 
-    /// Whether a secret is said to be in that variable.
+    /// Whether a secret is to be read from this variable.
     fn reads_variable(&self, name: &str) -> bool {
         let references = self.secret_references();
         let is_it = |reference: &SecretRef| matches!(reference, SecretRef::Env(it) if it == name);
@@ -208,7 +208,7 @@ impl Config {
     /// Reads every secret that the configuration refers to.
     ///
     /// # Errors
-    /// All that are missing or empty, at once; never with a secret in it.
+    /// All that are missing or empty, at once. It never contains a secret.
     pub fn resolve_secrets(
         &self,
         environment: &Environment,
@@ -259,7 +259,7 @@ impl Config {
         files.collect()
     }
 
-    /// Every setting that refers to a secret.
+    /// Every setting that refers to a secret, with its reference.
     fn secret_references(&self) -> Vec<(String, &SecretRef)> {
         let models = self.models.values().filter_map(|model| {
             Some((
@@ -317,7 +317,7 @@ impl Config {
     }
 }
 
-/// What is wrong with a configuration, and which of the secrets that it refers to are not there.
+/// Adds the missing secrets to the problems of a configuration.
 fn with_missing_secrets(
     error: ConfigError,
     asked: Option<&Path>,
@@ -337,12 +337,11 @@ fn with_missing_secrets(
     })
 }
 
-/// A reference to a secret as it is written: its setting, the file that relative paths count from and where
-/// it stands, and what it refers to.
+/// A reference to a secret as it is written: its setting, the file that relative paths count from, the place where it
+/// is written, and the reference.
 type WrittenSecret = (String, (Option<PathBuf>, Option<WrittenAt>), SecretRef);
 
-/// The references to secrets in the layers, as far as these can be read. Those under names that are
-/// wrong themselves are left out.
+/// The references to secrets in the layers, as far as these can be read. References under wrong names are left out.
 fn written_secrets(asked: Option<&Path>, environment: &Environment) -> Option<Vec<WrittenSecret>> {
     let schema = schema();
     let mut ignored = Findings::default();
@@ -371,7 +370,7 @@ fn written_secrets(asked: Option<&Path>, environment: &Environment) -> Option<Ve
     Some(found)
 }
 
-/// Whether a secret is one that the daemon would read, not only written.
+/// Whether the daemon would read a secret that is written.
 fn is_read(key: &str, tree: &Value) -> bool {
     let beside = |setting: &str| {
         let table = key.rsplit_once('.').map_or("", |(table, _)| table);
@@ -412,7 +411,7 @@ fn merge(file: Layer, variables: Layer) -> Result<Value, ConfigError> {
         .map_err(|error| Problem::new("", format!("the layers can't be merged: {error}")).into())
 }
 
-/// The folder that relative paths count from: the file's, else the working directory.
+/// The folder that relative paths count from: the file's folder, otherwise the working directory.
 fn base_dir(file: Option<&Path>) -> PathBuf {
     let dir = file
         .and_then(Path::parent)
@@ -426,7 +425,7 @@ fn base_dir(file: Option<&Path>) -> PathBuf {
     .unwrap_or(dir)
 }
 
-/// Adds the agent and the model that a configuration without any gets.
+/// Adds the built-in agent or model if none is configured.
 fn add_built_in(tree: &mut Value, review: &mut Review<'_>) {
     let is_empty = |tree: &Value, section: &str| {
         let prefix = format!("{section}.");
@@ -450,7 +449,7 @@ fn add_built_in(tree: &mut Value, review: &mut Review<'_>) {
     }
 }
 
-/// Gives every model, agent and channel the defaults of its kind for what it does not set.
+/// Gives every model, agent and channel the defaults of its kind for settings that it does not have.
 fn expand_defaults(tree: &mut Value) {
     expand_likenesses(tree);
     let defaults = tree["defaults"].clone();
@@ -466,15 +465,15 @@ fn expand_defaults(tree: &mut Value) {
     }
 }
 
-/// Settings of an agent that another one like it does not take over.
+/// Settings that an agent does not take over from the agent that it is like.
 const OWN: [&str; 3] = ["aliases", "display_name", "like"];
-/// Settings of which an agent has one: with either, it takes over neither.
+/// Pairs of settings of which an agent has only one: an agent with either takes over neither.
 const EITHER: [[&str; 2]; 2] = [
     ["instructions", "instructions_file"],
     ["answer_schema", "answer_schema_file"],
 ];
 
-/// Gives agents that are like another one the settings of that for what they do not set.
+/// Gives agents with `like` the settings of the other agent for settings that they do not have.
 fn expand_likenesses(tree: &mut Value) {
     let Some(Value::Object(agents)) = tree.get_mut("agents") else {
         return;
@@ -496,7 +495,7 @@ fn expand_likenesses(tree: &mut Value) {
     }
 }
 
-/// Adds what `table` does not have.
+/// Adds the settings that `table` does not have.
 fn fill(table: &mut Value, defaults: &Value) {
     if let (Value::Object(table), Value::Object(defaults)) = (table, defaults) {
         for (key, value) in defaults {
@@ -510,7 +509,7 @@ fn fill(table: &mut Value, defaults: &Value) {
     }
 }
 
-/// A dotted path and one key more; either may be empty.
+/// A dotted path with one more key; either may be empty.
 fn join(path: &str, key: &str) -> String {
     match (path, key) {
         ("", only) | (only, "") => only.to_owned(),

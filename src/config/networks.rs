@@ -1,4 +1,4 @@
-//! Networks, and their checks. Reading order: `shape` (what people write), this page, `values`, `rules`.
+//! Networks and their checks. Reading order: `shape` (what people write), this page, `values`, `rules`.
 
 mod rules;
 mod shape;
@@ -20,7 +20,7 @@ use vocative_core::routing::bounds::{Around, NetworkReach, reach};
 use vocative_core::routing::state::{KeySchema, StateSchema};
 use vocative_core::routing::{self, AnswerFrom, CALLS_DEFAULT, MEMBERS_MAX, RuleAction};
 
-/// What networks may name.
+/// The names that networks may refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     /// Agents.
@@ -33,7 +33,7 @@ pub(super) struct Known<'a> {
     pub channels: &'a [&'a str],
 }
 
-/// The agents that stand in some network: they need no channel of their own.
+/// The agents that are members of a network: they need no channel of their own.
 pub(super) fn members_of(shapes: &BTreeMap<String, NetworkShape>) -> BTreeSet<String> {
     let mut members = BTreeSet::new();
     for shape in shapes.values() {
@@ -47,7 +47,8 @@ pub(super) fn members_of(shapes: &BTreeMap<String, NetworkShape>) -> BTreeSet<St
     members
 }
 
-/// Checks all networks; returns each as an agent that is addressed. The result is to be used only if no problem was found.
+/// Checks all networks, and returns each as an agent that can be addressed. The result is to be used only if no problem
+/// was found.
 pub(super) fn resolve_networks(
     shapes: BTreeMap<String, NetworkShape>,
     known: Known<'_>,
@@ -77,7 +78,7 @@ impl NetworkChecks<'_, '_> {
         self.review.problem(&key, what);
     }
 
-    /// An agent that is configured, and no network.
+    /// Finds a configured agent; networks do not count.
     fn agent(&mut self, setting: &str, name: &str) -> Option<AgentName> {
         let agent = AgentName::trusted(name);
         if self.known.agents.contains_key(&agent) {
@@ -106,7 +107,7 @@ impl NetworkChecks<'_, '_> {
         agents
     }
 
-    /// No agent is addressed by the same name.
+    /// Checks that no agent has the network's name.
     fn check_name(&mut self, name: &AgentName) {
         if self.known.agents.contains_key(name) {
             let what = format!("an agent is called {name}, too; both are addressed by their names");
@@ -175,7 +176,7 @@ impl NetworkChecks<'_, '_> {
             display_name: shape.display_name.unwrap_or_else(|| spoken(name)),
             settings: face_settings(&default.settings, shape.aliases, &shape.purpose),
             channels: channel_choice(shape.channels),
-            // Its agents use tools and ask others, it does not.
+            // Its agents use tools and ask others; the network itself does not.
             tools: Vec::new(),
             experts: BTreeMap::new(),
             delegates: Vec::new(),
@@ -205,7 +206,7 @@ impl NetworkChecks<'_, '_> {
         }
     }
 
-    /// The routing agent's model exists, and it is told what it chooses from.
+    /// Checks that the routing agent's model exists, and that the agents have descriptions to choose by.
     fn check_router(
         &mut self,
         network: &routing::Network,
@@ -234,7 +235,7 @@ impl NetworkChecks<'_, '_> {
         }
     }
 
-    /// What is strange about the network as a whole.
+    /// Warns of mistakes that only the network as a whole shows.
     fn check_whole(&mut self, network: &routing::Network, names: &[&str]) {
         let agents = self.known.agents;
         let of = |name: &AgentName| agents.get(name);
@@ -256,7 +257,7 @@ impl NetworkChecks<'_, '_> {
         self.check_writers(network, &reach);
     }
 
-    /// Something can be posted.
+    /// Warns if the network can never post anything.
     fn check_said(&mut self, network: &routing::Network, reach: &NetworkReach) {
         if reach.called.is_empty() {
             return;
@@ -277,7 +278,7 @@ impl NetworkChecks<'_, '_> {
         }
     }
 
-    /// Who may set values is called, and has a step for that.
+    /// Checks that agents that may set values are called, and have a step for that.
     fn check_writers(&mut self, network: &routing::Network, reach: &NetworkReach) {
         for (name, keys) in &network.writes {
             let steps = self
@@ -333,7 +334,7 @@ impl NetworkChecks<'_, '_> {
     }
 }
 
-/// What holds for the runs of a network: the settings of its default agent, but for what its agents use themselves.
+/// The settings for the runs of a network: those of its default agent, without those that its agents use themselves.
 fn face_settings(default: &AgentSettings, aliases: Vec<String>, purpose: &str) -> AgentSettings {
     AgentSettings {
         aliases,
@@ -368,7 +369,7 @@ fn is_always_there(presence: &Presence) -> bool {
     chats.is_empty() && people.is_empty() && hours.is_none() && days.is_empty()
 }
 
-/// The values of a list, or the one that stands in its place.
+/// The values of a list, or the one value that is written in place of a list.
 fn one_or_more(value: &Value) -> impl Iterator<Item = &Value> {
     match value {
         Value::Array(items) => items.iter(),

@@ -1,4 +1,4 @@
-//! Where a value came from: a line of the file, an environment variable, or neither.
+//! Where a value comes from: a line of the file, an environment variable, or neither.
 
 use super::platforms::PLATFORMS;
 use std::collections::BTreeMap;
@@ -32,29 +32,29 @@ impl fmt::Display for WrittenAt {
     }
 }
 
-/// Where all settings are written: dotted paths to places.
+/// The places where settings are written, by dotted paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origins(BTreeMap<String, WrittenAt>);
 
 impl Origins {
-    /// Adds places; those added later win.
+    /// Adds places; a later place replaces an earlier one.
     pub(super) fn extend(&mut self, places: &BTreeMap<String, WrittenAt>) {
         for (key, place) in places {
             self.0.insert(key.clone(), place.clone());
         }
     }
 
-    /// Whether a setting is written, itself, not only among the defaults of its kind.
+    /// Whether the setting itself is written; the defaults of its kind do not count.
     pub(super) fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
 
-    /// Where a setting is written, itself or among the defaults of its kind.
+    /// Where a setting is written: the setting itself, or the defaults of its kind.
     pub(super) fn of(&self, key: &str) -> Option<&WrittenAt> {
         self.0.get(key).or_else(|| self.0.get(&default_key(key)?))
     }
 
-    /// Where a setting is written, or else the table it would be in.
+    /// Where a setting is written; if it is not, where the table is written that it would be in.
     pub(super) fn nearest(&self, key: &str) -> Option<&WrittenAt> {
         self.of(key).or_else(|| {
             let (table, _) = key.rsplit_once('.')?;
@@ -63,7 +63,7 @@ impl Origins {
     }
 }
 
-/// The key among the defaults that a setting of a named table falls back to.
+/// The key of the default that applies to a setting of a named table.
 fn default_key(key: &str) -> Option<String> {
     let platforms = PLATFORMS.map(|it| (it.name, format!("channels.{}.", it.name)));
     let kinds = [("model", "models."), ("agent", "agents.")];

@@ -1,4 +1,4 @@
-//! Checks of `[agents.NAME.enabled]`: chats and people of channels that there are, and a part of a week.
+//! Checks of `[agents.NAME.enabled]`: chats and people of existing channels, and parts of a week.
 
 use chrono::Weekday;
 use schemars::JsonSchema;

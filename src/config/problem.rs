@@ -1,14 +1,14 @@
-//! What is wrong with a configuration, all of it at once, in words that say what to do.
+//! The problems of a configuration, reported all at once, in words that say what to do.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::origin::WrittenAt;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file it is in; none if it is in the environment or in nothing in particular.
+    /// The file it is in; `None` if it is in the environment or in no single place.
     pub file: Option<PathBuf>,
     /// The line in that file, from 1.
     pub line: Option<usize>,
@@ -35,7 +35,7 @@ impl Problem {
         }
     }
 
-    /// With the place where it is.
+    /// Adds the place where the problem is.
     #[must_use]
     pub(super) fn at(mut self, place: Option<&WrittenAt>) -> Self {
         match place {
@@ -49,7 +49,7 @@ impl Problem {
         self
     }
 
-    /// With what to do.
+    /// Adds what to do.
     #[must_use]
     pub(super) fn suggest(mut self, suggestion: impl Into<String>) -> Self {
         self.suggestion = Some(suggestion.into());
@@ -90,7 +90,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A configuration that can't be used, with everything that is wrong with it.
+/// A configuration that can't be used, with all its problems.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// At least one, in the order of files, lines and keys.
@@ -98,7 +98,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// The same in one line, for a log: the first problems, and how many there are.
+    /// The error in one line, for a log: the first problems, and how many there are.
     #[must_use]
     pub fn in_one_line(&self) -> String {
         const SHOWN: usize = 3;
@@ -117,7 +117,7 @@ impl ConfigError {
         format!("{}{more}", shown.join("; "))
     }
 
-    /// Fails if there is a problem.
+    /// Fails if there are problems.
     pub(super) fn check(mut problems: Vec<Problem>) -> Result<(), Self> {
         if problems.is_empty() {
             return Ok(());
@@ -167,12 +167,12 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// Something that works and should still be looked at.
+/// Something that works but should be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The setting, as a dotted path; empty if the problem is with no single setting.
+    /// The setting, as a dotted path; empty if it is about no single setting.
     pub key: String,
-    /// What was found and what to do.
+    /// What was found, and what to do.
     pub what: String,
 }
 

@@ -1,5 +1,5 @@
-//! Checks of programs that the daemon starts for others: what is run, with which variables, and that what it may
-//! reach holds nothing of ours.
+//! Checks of the programs that the daemon starts: their command and variables, and that they can reach none of the
+//! daemon's own files.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub(super) fn resolve_program(
         review.problem(&format!("{table}.argv"), what);
         return None;
     };
-    // A name without a folder is looked up where the system's programs are.
+    // A name without a folder is looked up in the system's folders of programs.
     if program.contains('/') {
         *program = base_dir.join(&program).display().to_string();
     }
@@ -87,7 +87,7 @@ pub(super) fn resolve_program(
     Some((settings, secrets))
 }
 
-/// A line NAME=VALUE. A value that is wrong is not shown: it may be a secret.
+/// Reads a line NAME=VALUE. A wrong value is not shown: it may be a secret.
 fn variable(
     table: &str,
     setting: &str,
@@ -108,7 +108,7 @@ fn variable(
 }
 
 impl Config {
-    /// The programs that are started for tools, with the table that configures each.
+    /// The programs that are started for tools, servers and collections, with the table that configures each.
     pub fn programs(&self) -> impl Iterator<Item = (String, &ProgramSettings)> {
         let tools = self
             .tools
@@ -132,7 +132,7 @@ impl Config {
         tools.chain(servers).chain(readers)
     }
 
-    /// Programs and collections of documents that could reach something of ours by what they were given.
+    /// Problems of programs, collections of documents and folders of skills whose paths reach files of the daemon.
     pub(super) fn reaching_programs(&self, environment: &Environment) -> Vec<Problem> {
         let daemon = &self.daemon;
         let ours = [
@@ -182,7 +182,7 @@ impl Config {
     }
 }
 
-/// The files and folders that a program was given, each with its setting.
+/// The files and folders that a program may use, each with its setting.
 fn named_paths(program: &ProgramSettings) -> impl Iterator<Item = (&'static str, &PathBuf)> {
     let reach = &program.reach;
     let read = reach.read.iter().map(|path| ("read", path));
@@ -191,7 +191,7 @@ fn named_paths(program: &ProgramSettings) -> impl Iterator<Item = (&'static str,
     read.chain(write).chain(folder)
 }
 
-/// A path without links, as far as it is there.
+/// A path without symbolic links, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

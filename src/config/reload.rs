@@ -1,5 +1,5 @@
-//! Which settings a running daemon takes when it reads its configuration again, and which count from its
-//! next start on. Each setting of the schema is in one of the lists; a test holds that.
+//! Which settings a running daemon applies when it reads its configuration again, and which apply only from its next
+//! start. Each setting of the schema is in one of the lists; a test checks that.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use super::join;
 use super::platforms::{PLATFORMS, PlatformFacts};
 use super::settings::Config;
 
-/// Tables of which a reload takes every setting.
+/// Tables of which a reload applies every setting.
 #[cfg(test)]
 const TAKEN_WHOLE: &[&str] = &[
     "agents", "delivery", "hooks", "limits", "mcp", "models", "networks", "tools",
 ];
 
-/// Settings of other tables that a reload takes; `*` stands for a name.
+/// Settings of other tables that a reload applies; `*` stands for a name.
 #[cfg(test)]
 const TAKEN: &[&str] = &[
     "api.retention_days.raw",
@@ -32,7 +32,7 @@ const TAKEN: &[&str] = &[
     "knowledge.*.chats",
 ];
 
-/// Settings of every platform's channels that a reload takes.
+/// Settings of every platform's channels that a reload applies.
 #[cfg(test)]
 const TAKEN_OF_CHANNELS: &[&str] = &[
     "admins",
@@ -56,11 +56,11 @@ const TAKEN_OF_CHANNELS: &[&str] = &[
     "tokens_per_day_person",
 ];
 
-/// Tables of a channel that a reload takes whole.
+/// Tables of a channel of which a reload applies every setting.
 #[cfg(test)]
 const TAKEN_TABLES: &[&str] = &["chats", "manners", "retention_days"];
 
-/// Settings that count from a start on.
+/// Settings that apply only from the next start.
 const FROM_START: &[&str] = &[
     "api.enabled",
     "api.listen",
@@ -133,8 +133,8 @@ const FROM_START: &[&str] = &[
 ];
 
 impl Config {
-    /// What of this configuration counts only after a restart of a daemon that was started with another:
-    /// settings, and channels that come or go, as dotted paths in their order.
+    /// What of this configuration applies only after a restart of a daemon that was started with another one: settings,
+    /// and channels that were added or removed, as dotted paths in order.
     #[must_use]
     pub fn needing_restart(&self, started: &Self) -> Vec<String> {
         let mut changed = BTreeSet::new();
@@ -146,7 +146,8 @@ impl Config {
     }
 }
 
-/// The settings in which two trees differ; of a table that only one of them has, the table.
+/// The settings in which two trees differ; for a table of the third level or deeper that only one of them has, the
+/// table itself.
 fn differences(before: &Value, after: &Value, path: &str, changed: &mut BTreeSet<String>) {
     let nothing = Value::Object(Map::new());
     let is_outer = path.split('.').count() < 3;
@@ -176,7 +177,7 @@ fn needs_restart(path: &str) -> bool {
         })
 }
 
-/// A setting of all channels of a platform.
+/// The pattern for a setting of all channels of a platform.
 fn pattern_of(platform: &PlatformFacts, setting: &str) -> String {
     format!("channels.{}.*.{setting}", platform.name)
 }
@@ -203,7 +204,7 @@ mod tests {
     fn a_reload_takes_each_setting_or_says_that_it_needs_a_restart() {
         let settings: Vec<String> = all_settings(schema())
             .into_iter()
-            // Values for the tables of their kind, whose settings are listed.
+            // Defaults apply to the tables of their kind, whose settings are in the lists.
             .filter(|path| !path.starts_with("defaults."))
             .collect();
         let of_platforms = |settings: &dyn Fn(&PlatformFacts) -> Vec<&'static str>| -> Vec<String> {

@@ -1,5 +1,5 @@
-//! From the merged shape to checked settings: defaults of folders, units, references between
-//! tables, and everything else that one setting alone can't tell.
+//! Makes checked settings of the merged shape: default folders, units, references between tables, and other checks that
+//! need more than one setting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -35,29 +35,29 @@ use super::tools::{known_tools, resolve_tools};
 use vocative_core::price::Prices;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
-/// What the checks need to know and where they write what they find.
+/// What the checks need to know, and where they report what they find.
 pub(super) struct Review<'a> {
     /// Where settings are written.
     pub origins: &'a Origins,
-    /// Settings already known to be wrong.
+    /// Settings that are already known to be wrong.
     pub faulty: &'a BTreeSet<String>,
     /// The environment.
     pub environment: &'a Environment,
     /// The folder that relative paths count from.
     pub base_dir: &'a Path,
-    /// Everything wrong.
+    /// All problems.
     pub problems: Vec<Problem>,
-    /// Everything strange.
+    /// All warnings.
     pub warnings: Vec<Warning>,
 }
 
 impl Review<'_> {
-    /// Notes a problem with a setting, unless it is known to be wrong already.
+    /// Reports a problem with a setting, unless the setting is already known to be wrong.
     pub(super) fn problem(&mut self, key: &str, what: impl Into<String>) {
         self.advise(key, what, None);
     }
 
-    /// Notes a problem with a setting and what to do.
+    /// Reports a problem with a setting, and what to do.
     pub(super) fn advise(
         &mut self,
         key: &str,
@@ -72,12 +72,12 @@ impl Review<'_> {
         self.problems.push(problem);
     }
 
-    /// Notes something strange.
+    /// Reports a warning.
     pub(super) fn warn(&mut self, key: &str, what: impl Into<String>) {
         self.warnings.push(Warning::new(key, what));
     }
 
-    /// Notes a reference to nothing.
+    /// Reports a reference to something that does not exist.
     pub(super) fn dangling(&mut self, key: &str, table: &str, name: &str, known: &[&str]) {
         if self.faulty.contains(&format!("{table}.{name}")) {
             return;
@@ -94,7 +94,7 @@ impl Review<'_> {
         );
     }
 
-    /// Checks the address of an API; without the slash at its end.
+    /// Checks the address of an API, and removes the slash at its end.
     pub(super) fn url(&mut self, key: &str, url: &str) -> String {
         let Some((scheme, rest)) = url.split_once("://") else {
             self.problem(key, "must start with https:// or http://");
@@ -124,7 +124,7 @@ impl Review<'_> {
     }
 }
 
-/// What channels inherit from the sections of the whole daemon.
+/// The settings of the whole daemon that channels inherit.
 #[derive(Clone, Copy)]
 pub(super) struct Inherited {
     pub limits: Limits,
@@ -135,7 +135,8 @@ pub(super) struct Inherited {
     pub max_trigger_age_minutes: u64,
 }
 
-/// Checks the merged shape. The result is to be used only if no problem was found; the caller adds what was read.
+/// Checks the merged shape. The result is to be used only if no problem was found; the caller adds the file and the
+/// values that were read.
 pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Config {
     let inherited = Inherited {
         limits: limits(&shape.limits),
@@ -296,8 +297,8 @@ fn resolve_embeddings(shape: EmbeddingsShape, review: &mut Review<'_>) -> Option
     })
 }
 
-/// The first directive that is neither a level nor `target=level`: the filter would take it for a
-/// target, and silence everything else.
+/// The first directive that is neither a level nor `target=level`: the log filter would take it for a target, and
+/// silence everything else.
 fn unknown_level(levels: &str) -> Option<&str> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     levels
@@ -318,13 +319,13 @@ fn limits(shape: &LimitsShape) -> Limits {
     }
 }
 
-/// An amount in millionths; nothing for what is no amount.
+/// An amount in millionths; 0 for negative amounts and for what is no number.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn micros(amount: f64) -> u64 {
     (amount * 1e6).round() as u64
 }
 
-/// Prices that are not set are those of the input; without any there are none.
+/// The prices of a model. Prices that are not set are the input's price; if that is not set, they are 0.
 fn prices(shape: &ModelShape, name: &str, review: &mut Review<'_>) -> Prices {
     let others = [shape.price_cached, shape.price_written, shape.price_output];
     if shape.price_input.is_none() && others.iter().any(Option::is_some) {
@@ -390,13 +391,14 @@ fn resolve_daemon(shape: DaemonShape, review: &mut Review<'_>) -> Daemon {
     }
 }
 
-/// Where the configuration of a systemd unit is. A command that reads it from a shell, without the
-/// unit's variables, means the unit's folders.
+/// The folders of a systemd unit. A command that reads the unit's configuration from a shell does not have the unit's
+/// variables, and uses these folders.
 const SYSTEM_CONFIG_DIR: &str = "/etc/vocative";
 const SYSTEM_STATE_DIR: &str = "/var/lib/vocative";
 const SYSTEM_RUNTIME_DIR: &str = "/run/vocative";
 
-/// The folder of a unit for a configuration's folder: `/etc/vocative`, or a cell's, `/etc/vocative/cells/NAME`.
+/// The folder of the unit to which a configuration's folder belongs: `/etc/vocative`, or that of a cell,
+/// `/etc/vocative/cells/NAME`.
 fn system_dir(base_dir: &Path, dir: &str) -> Option<PathBuf> {
     let below = base_dir.strip_prefix(SYSTEM_CONFIG_DIR).ok()?;
     let names: Vec<_> = below.iter().collect();
@@ -409,7 +411,7 @@ fn system_dir(base_dir: &Path, dir: &str) -> Option<PathBuf> {
 
 fn default_data_dir(environment: &Environment, base_dir: &Path) -> Option<PathBuf> {
     let own = |name| environment.get_filled(name);
-    // systemd separates several state directories by colons; ours is the first.
+    // systemd separates state directories by colons; the first one is ours.
     own("STATE_DIRECTORY")
         .and_then(|dirs| dirs.split(':').next())
         .map(PathBuf::from)
@@ -449,8 +451,8 @@ pub(super) fn check_group(key: &str, group: Option<&str>, review: &mut Review<'_
 
 /// The control socket's name in the runtime directory.
 pub const CONTROL_SOCKET_NAME: &str = "vocative.sock";
-/// What is reachable by others needs no warning: whoever calls is known by signature or secret, and
-/// where TLS ends is the operator's choice.
+/// An address that others can reach needs no warning: callers are authenticated by a signature or secret, and the
+/// operator decides where TLS ends.
 fn resolve_webhooks(shape: &WebhooksShape, review: &mut Review<'_>) -> Webhooks {
     let key = "webhooks.listen";
     Webhooks {
@@ -478,7 +480,7 @@ fn resolve_models(
         .collect()
 }
 
-/// Models that are asked in place of others exist, and are others.
+/// Checks that the fallback models of a model exist, and that each is another model.
 fn check_fallbacks(models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
     let known: Vec<&str> = models.keys().map(String::as_str).collect();
     for (name, model) in models {

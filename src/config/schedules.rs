@@ -1,4 +1,4 @@
-//! What is to start at a time by the configuration: what people write, and its checks.
+//! Schedules in the configuration: their settings as people write them, and the checks.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) enum MissedShape {
     Skip,
 }
 
-/// Checks all of them. The result is to be used only if no problem was found.
+/// Checks all schedules. The result is to be used only if no problem was found.
 pub(super) fn resolve_schedules(
     shapes: BTreeMap<String, ScheduleShape>,
     agents: &BTreeMap<AgentName, Agent>,

@@ -1,4 +1,4 @@
-//! The JSON schema of the configuration, and the reading of it that checks files and variables.
+//! The JSON schema of the configuration, and how the checks of files and variables read it.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::platforms::PLATFORMS;
 use super::shape::{CHAT_PATTERN, Shape};
 
-/// Which part of `config/default.toml` holds the defaults of which definition of the schema.
+/// The definitions of the schema, each with the part of `config/default.toml` that has its defaults.
 const DEFAULTS: [(&str, &str); 14] = [
     ("DaemonShape", "/daemon"),
     ("Store", "/store"),
@@ -26,14 +26,14 @@ const DEFAULTS: [(&str, &str); 14] = [
     ("PromptShape", "/defaults/agent/prompt"),
 ];
 
-/// What the name of a model, agent or channel is made of. Capitals and dashes can't be written in
-/// the name of an environment variable that overrides a setting.
+/// The characters of the name of a model, agent or channel. Capitals and dashes are not allowed, because the name of an
+/// environment variable that overrides a setting can't contain them.
 const NAME_PATTERN: &str = "^[a-z0-9_]+$";
 
-/// The JSON schema of a configuration file, for editors and for the checks made here.
+/// The JSON schema of a configuration file, for editors and for the checks.
 ///
 /// # Panics
-/// Never with the built-in defaults; a test holds that.
+/// Never with the built-in defaults; a test checks that.
 #[must_use]
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(build);
@@ -44,7 +44,7 @@ fn build() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut root = generator.into_root_schema_for::<Shape>().to_value();
     root["title"] = json!("Vocative");
-    // A file says only what differs from the defaults, so nothing is required in it.
+    // A file has only settings that differ from the defaults, so nothing is required in it.
     finish(&mut root);
     let defaults: Value =
         toml::from_str(super::DEFAULT_TOML).expect("the built-in defaults are valid TOML");
@@ -95,10 +95,10 @@ fn finish(node: &mut Value) {
     }
 }
 
-/// Marks a value of several forms in the schema.
+/// Marks in the schema a value that may have several forms.
 pub(super) const FORMS_FORMAT: &str = "several-forms";
 
-/// What the schema wants at one place.
+/// What the schema allows at one place.
 #[derive(Clone, Debug)]
 pub(super) enum Node<'s> {
     /// A table with known keys.
@@ -123,26 +123,26 @@ pub(super) enum Node<'s> {
     Number(Bounds),
     /// True or false.
     Switch,
-    /// A value of several forms, which is checked by what reads it.
+    /// A value of several forms, which is checked where it is read.
     Forms,
 }
 
 /// The bounds of a number, both included.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// The least.
+    /// The smallest value.
     pub min: Option<f64>,
-    /// The most.
+    /// The largest value.
     pub max: Option<f64>,
 }
 
 impl<'s> Node<'s> {
-    /// The whole schema.
+    /// The node of the whole schema.
     pub(super) fn root(root: &'s Value) -> Self {
         Self::of(root, root)
     }
 
-    /// One place of the schema.
+    /// The node of one place of the schema.
     pub(super) fn of(root: &'s Value, place: &'s Value) -> Self {
         if let Some(target) = place["$ref"].as_str() {
             let target = root.pointer(target.trim_start_matches('#'));
@@ -196,7 +196,7 @@ impl<'s> Node<'s> {
         }
     }
 
-    /// What is wanted, in words.
+    /// The expected value, in words.
     pub(super) fn wanted(&self) -> String {
         match self {
             Self::Table(_) | Self::Named(_) | Self::OfChats(_) => "a table".to_owned(),
@@ -213,7 +213,7 @@ impl<'s> Node<'s> {
     }
 }
 
-/// The largest number of the type behind a place, where the schema only names the type.
+/// The largest number of the type at this place, if the schema only names the type.
 fn largest(place: &Value) -> Option<f64> {
     (place["format"] == "uint32").then_some(f64::from(u32::MAX))
 }
@@ -242,13 +242,13 @@ fn words(place: &Value) -> Vec<&str> {
     direct.chain(described).filter_map(Value::as_str).collect()
 }
 
-/// Words in quotes, as a list.
+/// The words in quotes, as a list.
 pub(super) fn quoted(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
     words.join(", ")
 }
 
-/// Tells of every reference to a secret in a tree: its setting, as a dotted path, and its text.
+/// Reports every reference to a secret in a tree: its setting as a dotted path, and its text.
 pub(super) fn secrets_of(root: &Value, tree: &Value, tell: &mut dyn FnMut(&str, &str)) {
     fn walk(
         root: &Value,
@@ -278,7 +278,7 @@ pub(super) fn secrets_of(root: &Value, tree: &Value, tell: &mut dyn FnMut(&str, 
     walk(root, &Node::root(root), "", tree, tell);
 }
 
-/// Every setting, those of named tables under `*`, as a dotted path.
+/// Every setting as a dotted path; `*` stands for the names of named tables.
 #[cfg(test)]
 pub(super) fn all_settings(root: &Value) -> Vec<String> {
     fn walk(root: &Value, node: &Node<'_>, path: &str, out: &mut Vec<String>) {
@@ -300,7 +300,7 @@ pub(super) fn all_settings(root: &Value) -> Vec<String> {
     out
 }
 
-/// Every setting outside named tables, as a dotted path.
+/// Every setting outside of named tables, as a dotted path.
 pub(super) fn settings(root: &Value) -> Vec<String> {
     fn walk(root: &Value, node: &Node<'_>, path: &str, out: &mut Vec<String>) {
         match node {

@@ -1,4 +1,4 @@
-//! Secrets: the configuration says where they are, never what they are.
+//! Secrets: the configuration says only where they are, and never contains them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::environment::Environment;
 /// The JSON schema format of a reference to a secret.
 pub(super) const FORMAT: &str = "secret-reference";
 
-/// The folder beside the configuration that holds a file for each secret.
+/// The folder next to the configuration with a file for each secret.
 pub const CREDENTIALS_FOLDER: &str = "credentials";
 
 /// Where a secret is.
@@ -25,13 +25,12 @@ pub enum SecretRef {
     /// In a file.
     File(PathBuf),
     /// In a systemd credential: `$CREDENTIALS_DIRECTORY/NAME`. Outside of a unit `secret_NAME` is the file
-    /// `credentials/NAME` beside the configuration, from which the shipped unit takes it.
+    /// `credentials/NAME` next to the configuration, from which the shipped unit takes it.
     Credential(String),
 }
 
 impl SecretRef {
-    /// Reads a reference; none if the text is not one. The text may be the secret itself, so callers
-    /// must not show it.
+    /// Reads a reference; `None` if the text is none. The text may be the secret itself, so callers must not show it.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(':')?;
@@ -44,7 +43,7 @@ impl SecretRef {
         }
     }
 
-    /// The file that it is in; none for a variable, and for a credential that is nowhere.
+    /// The file that the secret is in; `None` for a variable, and for a credential that does not exist.
     pub(super) fn file(&self, environment: &Environment, base_dir: &Path) -> Option<PathBuf> {
         match self {
             Self::Env(_) => None,
@@ -59,7 +58,7 @@ impl SecretRef {
     /// Reads the secret.
     ///
     /// # Errors
-    /// What is wrong and what to do, without the secret.
+    /// What is wrong and what to do; never contains the secret.
     pub(super) fn read(
         &self,
         environment: &Environment,
@@ -84,7 +83,7 @@ impl SecretRef {
                          was not started by systemd with LoadCredential={name}:FILE"
                     )
                 })?;
-                // systemd owns these files and their modes.
+                // systemd owns these files and sets their permissions.
                 read_file(&Path::new(dir).join(name)).map(|found| FoundSecret {
                     warning: None,
                     ..found
@@ -127,8 +126,8 @@ impl JsonSchema for SecretRef {
     }
 }
 
-/// Where the shipped unit takes a credential from, if that file is there. Commands of an administrator, who
-/// alone can read it, see the same secrets as the unit.
+/// The file from which the shipped unit takes a credential, if that file exists. Only an administrator can read it, so
+/// their commands see the same secrets as the unit.
 ///
 /// *Source:* `LoadCredential=secret:/etc/vocative/credentials` in `systemd/vocative.service`.
 fn unit_source(name: &str, base_dir: &Path) -> Option<PathBuf> {
@@ -141,7 +140,7 @@ fn unit_source(name: &str, base_dir: &Path) -> Option<PathBuf> {
 pub(super) struct FoundSecret {
     /// The secret.
     pub secret: SecretString,
-    /// What should be put right although it works.
+    /// What should be corrected although it works.
     pub warning: Option<String>,
 }
 
@@ -182,15 +181,15 @@ fn is_world_readable(_: &Path) -> bool {
     false
 }
 
-/// The secrets of one configuration, read.
+/// The secrets of one configuration, after they were read.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets(pub(super) BTreeMap<SecretRef, SecretString>);
 
 impl Secrets {
-    /// The secret at a reference.
+    /// The secret that a reference is about.
     ///
     /// # Panics
-    /// If the reference is of another configuration.
+    /// If the reference is from another configuration.
     #[must_use]
     pub fn get(&self, reference: &SecretRef) -> &SecretString {
         self.0

@@ -1,6 +1,5 @@
-//! The checked configuration that the daemon reads: plain values, instants and lengths in
-//! milliseconds, references known to hold. This page: the whole, and the process; then `models`, `agents`,
-//! `channels`.
+//! The checked configuration that the daemon reads: plain values, times in milliseconds, and references that exist.
+//! This page: the whole configuration, and the process; then `models`, `agents`, `channels`.
 
 mod agents;
 mod channels;
@@ -33,13 +32,13 @@ pub use self::tools::{McpServer, SecretHeader, SecretVariable, Tool, ToolKind};
 pub use vocative_core::judging::policy::ThreadPolicy;
 pub use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
-/// The name under which the summariser without a model is always there.
+/// The name of the built-in summariser, which needs no model.
 pub(super) const OFFLINE_SUMMARIES: &str = "offline";
 
 /// The whole configuration.
 ///
-/// *Invariant:* made only by `Config::load` and its kin, so every reference in it holds: an agent's
-/// model and channels exist, a channel's default agent exists and serves it.
+/// *Invariant:* made only by `Config::load` and its kin, so every reference in it is valid: an agent's model and
+/// channels exist, a channel's default agent exists and serves it.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The process.
@@ -52,11 +51,11 @@ pub struct Config {
     pub delivery: Delivery,
     /// Files that people attach.
     pub files: Files,
-    /// Writing voice notes down; `None` = they are only named.
+    /// Transcribing voice notes; `None` = they are only named.
     pub transcription: Option<Transcription>,
-    /// What amounts of money are in.
+    /// The currency of amounts of money.
     pub currency: String,
-    /// Makes vectors of what is said, where that is wanted.
+    /// The server that makes embedding vectors of messages, if one is configured.
     pub embeddings: Option<EmbeddingServer>,
     /// Health and metrics over HTTP.
     pub http: Http,
@@ -64,33 +63,33 @@ pub struct Config {
     pub api: Api,
     /// The web console.
     pub console: Console,
-    /// What platforms call.
+    /// The listener for calls from platforms.
     pub webhooks: Webhooks,
     /// Language models by name.
     pub models: BTreeMap<String, Model>,
-    /// Agents by name, networks among them as what is addressed; never empty.
+    /// Agents by name, also the networks, which are addressed like agents; never empty.
     pub agents: BTreeMap<AgentName, Agent>,
-    /// Tools by name; built-in ones only where they have limits.
+    /// Tools by name; a built-in tool only if it has limits.
     pub tools: BTreeMap<String, Tool>,
     /// Hooks by name.
     pub hooks: BTreeMap<String, Hook>,
-    /// Servers of tools by name.
+    /// MCP servers by name.
     pub mcp: BTreeMap<String, McpServer>,
     /// Collections of documents by name.
     pub knowledge: BTreeMap<String, CollectionSettings>,
     /// Folders of skills.
     pub skill_folders: Vec<PathBuf>,
-    /// What starts again and again.
+    /// Schedules.
     pub schedules: Vec<ConfiguredSchedule>,
     /// Channels by name, of all platforms.
     pub channels: BTreeMap<String, Channel>,
-    /// The file it was read from; none if there was none.
+    /// The file it was read from; `None` if there was none.
     pub file: Option<PathBuf>,
     /// The folder that relative paths count from.
     pub(super) base_dir: PathBuf,
     /// The effective values as a tree, for `config show`.
     pub(super) effective: serde_json::Value,
-    /// Where values came from.
+    /// Where values come from.
     pub(super) origins: Origins,
 }
 
@@ -101,19 +100,19 @@ pub struct Daemon {
     pub data_dir: PathBuf,
     /// Folder of the control socket.
     pub runtime_dir: PathBuf,
-    /// The control socket: what commands talk to.
+    /// The control socket, which commands connect to.
     pub control_socket: PathBuf,
     /// Group that may use the control socket.
     pub socket_group: Option<String>,
     /// How long a stop waits for answers in progress.
     pub drain_deadline_ms: u64,
-    /// Runs that may work at the same time.
+    /// The number of runs that may work at the same time.
     pub max_parallel_runs: usize,
-    /// How log lines look.
+    /// The format of log lines.
     pub log_format: LogFormat,
-    /// A level or filter directives.
+    /// The level, or filter directives, of the log.
     pub log_level: String,
-    /// Whether the daemon gives up what it does not need of the file system.
+    /// Whether the daemon gives up access to files that it does not need.
     pub landlock: Landlock,
 }
 
@@ -195,17 +194,17 @@ pub struct Capture {
 /// Posting answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Posts that one answer may be split into.
+    /// The most posts that one answer may be split into.
     pub max_parts: usize,
-    /// When a post of unknown outcome is first looked for, after its attempt.
+    /// How long after an attempt a post of unknown outcome is first looked for.
     pub first_look_ms: u64,
-    /// How long a post of unknown outcome is looked for; longer than a platform may take to show it.
+    /// How long a post of unknown outcome is looked for; longer than a platform may take to show a post.
     pub look_back_ms: u64,
     /// How long posts wait for a chat that refuses them.
     pub park_keep_ms: u64,
-    /// How long after its first words an answer that is being written begins to show.
+    /// How long after its first words an answer that is being written is shown.
     pub live_delay_ms: u64,
-    /// The shortest time between two states of an answer that show; 0 = the platform's own pace.
+    /// The shortest time between two updates of a shown answer; 0 = the platform's own pace.
     pub live_interval_ms: u64,
 }
 
@@ -267,7 +266,7 @@ impl FileKindName {
     }
 }
 
-/// Writing voice notes down.
+/// Transcribing voice notes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transcription {
     /// Address of the API (`/v1`), which speaks OpenAI's protocol.
@@ -280,18 +279,18 @@ pub struct Transcription {
     pub timeout_ms: u64,
 }
 
-/// Making vectors of what is said.
+/// The server that makes embedding vectors of messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingServer {
     /// Address of the API (`/v1`), which speaks OpenAI's protocol.
     pub base_url: String,
     /// The provider's name of the model.
     pub model: String,
-    /// How many numbers a vector is to have; `None` = as many as the model makes.
+    /// The number of dimensions of a vector; `None` = the model's default.
     pub dimensions: Option<u32>,
     /// Where the key is.
     pub api_key: Option<SecretRef>,
-    /// Tokens that may be embedded in a UTC day; 0 = no limit.
+    /// The most tokens that may be embedded in a UTC day; 0 = no limit.
     pub tokens_per_day: u64,
 }
 
@@ -300,7 +299,7 @@ pub struct EmbeddingServer {
 pub struct Http {
     /// Whether the server runs.
     pub enabled: bool,
-    /// Address and port.
+    /// The address and port it listens on.
     pub listen: SocketAddr,
 }
 
@@ -309,24 +308,24 @@ pub struct Http {
 pub struct Api {
     /// Whether the server runs.
     pub enabled: bool,
-    /// Where it listens.
+    /// The address it listens on.
     pub listen: ApiAddress,
     /// Group that may use the API's socket.
     pub socket_group: Option<String>,
-    /// A token that may read. On an address and port there is this or another one.
+    /// A token that may only read. An API on an address and port has at least this or another token.
     pub token: Option<SecretRef>,
     /// Tokens with names.
     pub tokens: Vec<ApiToken>,
-    /// How long what is asked over it is kept.
+    /// How long data of requests to the API is kept.
     pub retention_days: RetentionDays,
 }
 
-/// Where the API listens.
+/// The address that the API listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiAddress {
-    /// On a Unix socket.
+    /// A Unix socket.
     Unix(PathBuf),
-    /// On an address and port.
+    /// An address and port.
     Tcp(SocketAddr),
 }
 
@@ -339,14 +338,14 @@ impl fmt::Display for ApiAddress {
     }
 }
 
-/// The listener that platforms call; open only if a channel's transport needs it.
+/// The listener for calls from platforms; open only if a channel's transport needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Webhooks {
-    /// Address and port.
+    /// The address and port it listens on.
     pub listen: SocketAddr,
 }
 
-/// A platform id as written: text or number.
+/// A platform's id as it is written: text or number.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct PlatformId(pub String);
 
@@ -364,7 +363,7 @@ impl JsonSchema for PlatformId {
 }
 
 impl Config {
-    /// An agent by its name.
+    /// The agent with this name.
     #[must_use]
     pub fn agent(&self, name: &AgentName) -> Option<&Agent> {
         self.agents.get(name)
@@ -388,7 +387,7 @@ impl Config {
     /// The model of an agent.
     ///
     /// # Panics
-    /// If the agent is of another configuration.
+    /// If the agent is from another configuration.
     #[must_use]
     pub fn model_of(&self, agent: &Agent) -> &Model {
         self.models
@@ -405,7 +404,7 @@ impl Config {
         model.filter(|model| model.provider != Provider::Offline)
     }
 
-    /// The model that reads settled conversations for an agent's memory; `None` = it is one that only repeats.
+    /// The model that reads settled conversations for an agent's memory; `None` = it would be the offline model.
     #[must_use]
     pub fn memory_model_of(&self, agent: &Agent) -> Option<&Model> {
         let summaries = || self.summary_model_of(agent);

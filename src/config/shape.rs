@@ -1,8 +1,8 @@
 //! The shape of the configuration as people write it: every setting, its type and its bounds.
 //!
-//! The JSON schema is generated from these types, and the same schema is what files and variables
-//! are checked against, so the published shape is the enforced one. No default lives here: all of
-//! them are in `config/default.toml`. `settings` holds what the rest of the daemon reads.
+//! The JSON schema is generated from these types, and files and variables are checked against the same schema: so the
+//! published schema is what is enforced. No defaults are here: all of them are in `config/default.toml`. `settings`
+//! holds what the rest of the daemon reads.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ use vocative_core::options::Profile;
 use vocative_core::place::Scope;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
-/// What a platform's id of a chat is made of; which of them a platform has is checked later.
+/// The characters of a platform's id of a chat; each platform's own form is checked later.
 pub(super) const CHAT_PATTERN: &str = "^-?[A-Za-z0-9]+$";
 
 /// The configuration of Vocative. Every setting is optional unless its description says otherwise.
@@ -381,7 +381,7 @@ pub(super) struct ToolShape {
     pub after_untrusted: Option<AfterUntrusted>,
 }
 
-/// A value of several forms.
+/// The schema of a value that may have several forms.
 pub(super) fn forms(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"format": FORMS_FORMAT})
 }

@@ -1,4 +1,4 @@
-//! The effective configuration as text, with where each value came from.
+//! The effective configuration as text, with the origin of each value.
 
 use std::fmt::Write as _;
 
@@ -8,24 +8,23 @@ use serde_json::Value;
 use super::join;
 use super::settings::Config;
 
-/// A setting in force.
+/// A setting that applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShownSetting {
     /// Its key, with dots.
     pub key: String,
-    /// Its value, as TOML has it.
+    /// Its value, as written in TOML.
     pub value: String,
-    /// Where it came from.
+    /// Where the value comes from.
     pub origin: String,
 }
 
 impl Config {
-    /// The effective values as TOML, each with where it came from. Secrets are only referred to in a
-    /// configuration, so none can show.
+    /// The effective values as TOML, each with its origin. A configuration only refers to secrets, so none is shown.
     #[must_use]
     pub fn show(&self) -> String {
         let mut out = String::new();
-        // The defaults are merged into the tables they are for.
+        // The defaults are already merged into the tables that they apply to.
         for (name, section) in sorted(&self.effective) {
             if name != "defaults" {
                 self.show_table(name, section, &mut out);
@@ -34,7 +33,7 @@ impl Config {
         out
     }
 
-    /// The effective values by their keys, each with where it came from: `default`, a line of a file, a variable.
+    /// The effective values by their keys, each with its origin: `default`, a line of a file, a variable.
     #[must_use]
     pub fn shown_settings(&self) -> Vec<ShownSetting> {
         let mut shown = Vec::new();
@@ -85,7 +84,7 @@ impl Config {
     }
 }
 
-/// The entries of a table by key; the merge keeps no order.
+/// The entries of a table, sorted by key, since the merge keeps no order.
 fn sorted(table: &Value) -> Vec<(&str, &Value)> {
     let mut entries: Vec<(&str, &Value)> = table
         .as_object()
@@ -114,7 +113,7 @@ fn quoted(text: &str) -> String {
     out + "\""
 }
 
-/// What would change how the line reads.
+/// Whether a character is invisible, or changes how the line is read.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
@@ -123,7 +122,7 @@ fn toml_text(value: &Value) -> String {
     toml::Value::try_from(value).map_or_else(
         |_| "?".to_owned(),
         |value| match value {
-            // On one line, so that the place of every value stands beside it.
+            // On one line, so that the origin of every value is next to it.
             toml::Value::String(text) => quoted(&text),
             value => value.to_string(),
         },

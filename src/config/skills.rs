@@ -1,4 +1,4 @@
-//! Skills: where they are, and which an agent has.
+//! Skills: their folders, and the skills that an agent has.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,8 @@ pub(super) fn resolve_skills(shape: &SkillsShape, review: &mut Review<'_>) -> Ve
     folders
 }
 
-/// The agent's skills can be skills, there is somewhere to read them, and what reads them has some.
+/// Checks that the names of the agent's skills are valid, that there are folders with skills, and that an agent that
+/// can read skills has one.
 pub(super) fn check_skills(agent: &Agent, folders: &[PathBuf], review: &mut Review<'_>) {
     let key = format!("agents.{}.skills", agent.name);
     for name in &agent.settings.skills {

@@ -1,7 +1,7 @@
-//! The nearest known word to a mistyped one.
+//! Finds the known word that is nearest to a mistyped one.
 
-/// The candidate with the fewest typing mistakes from `word`, if it is near enough to be meant: at
-/// most one mistake for each three letters, and always at least one.
+/// The candidate with the fewest typing mistakes compared with `word`, if it is near enough: at most one mistake for
+/// each three letters, but one is always allowed.
 pub(super) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -1,9 +1,9 @@
-//! Instructions with places for values: `{{agent}}`, `{{chat}}`, `{{date}}`, `{{participant}}`.
+//! Instructions with placeholders for values: `{{agent}}`, `{{chat}}`, `{{date}}`, `{{participant}}`.
 //!
-//! Checked when the configuration is read, so that filling one in can't fail. Double braces leave
-//! single ones free for JSON in instructions.
+//! They are checked when the configuration is read, so that filling in values can't fail. Placeholders have double
+//! braces, so single ones can be used for JSON in instructions.
 
-/// Instructions with places for values.
+/// Instructions with placeholders for values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
@@ -13,7 +13,7 @@ enum Piece {
     Value(TemplateValue),
 }
 
-/// A value that instructions may name.
+/// A value that instructions may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplateValue {
     /// The agent's display name.
@@ -45,7 +45,7 @@ impl TemplateValue {
 }
 
 impl Template {
-    /// Whether it names a value.
+    /// Whether the template contains a placeholder for this value.
     #[must_use]
     pub fn has(&self, value: TemplateValue) -> bool {
         self.0.contains(&Piece::Value(value))
@@ -70,7 +70,7 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The same with a paragraph of plain text behind it, which names no values: `{{` must not be in it.
+    /// The same template followed by a paragraph of plain text, which must not contain `{{`.
     #[must_use]
     pub fn followed_by(mut self, text: &str) -> Self {
         let is_empty = self.source().trim().is_empty();
@@ -79,7 +79,7 @@ impl Template {
         self
     }
 
-    /// The same with another one behind it, as a paragraph of its own.
+    /// The same template followed by another one as a paragraph of its own.
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         let mut both = self.followed_by("");
@@ -147,7 +147,7 @@ mod tests {
             TemplateValue::Participant => "Ada",
         });
         assert_eq!(Template::parse(&template.source()).unwrap(), template);
-        // A value that looks like a place stays text.
+        // A value that looks like a placeholder stays text.
         assert_eq!(
             text,
             "You are Iris in {{agent}}. {\"a\": {\"b\": 1}} 2026-11-21"

@@ -1,4 +1,4 @@
-//! Configurations as people write them. This page: how they are loaded.
+//! Tests of configurations as people write them. This page: how they are loaded.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +49,7 @@ fn load(text: &str) -> Config {
     load_with(text, []).unwrap().0
 }
 
-/// Everything said about a configuration that can't be used.
+/// The message for a configuration that can't be used.
 fn refused(text: &str) -> String {
     load_with(text, []).unwrap_err().to_string()
 }

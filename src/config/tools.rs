@@ -1,4 +1,4 @@
-//! Checks of `[tools]`: what a tool is made of, and that nothing of it is read as something else.
+//! Checks of `[tools]`: what each tool is made of, and that no setting is understood as something else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::tools::http::{ANSWER_BYTES_DEFAULT, BodyTemplate, HttpToolSettings, U
 use crate::tools::{BuiltIn, PersonName, ToolLimits, unknown_keywords};
 use vocative_core::tool_call::CallRule;
 
-/// The longest name of a tool that every provider takes, in characters.
+/// The longest name of a tool that every provider accepts, in characters.
 const NAME_MAX_CHARS: usize = 64;
 
 /// Checks all tools. The result is to be used only if no problem was found.
@@ -40,7 +40,7 @@ pub(super) fn resolve_tools(
     tools
 }
 
-/// The tools that agents may name, the built-in ones included.
+/// The tools that agents may name, including the built-in ones.
 pub(super) fn known_tools(
     tools: &BTreeMap<String, Tool>,
     servers: &BTreeMap<String, McpServer>,
@@ -51,7 +51,7 @@ pub(super) fn known_tools(
     known.into_iter().collect()
 }
 
-/// Whether a name is one of those, or of a tool of one of their servers.
+/// Whether a name is one of these, or a tool of one of their servers.
 pub(super) fn is_known_tool(name: &str, known: &[&str]) -> bool {
     let is_of_server = |(server, _): (&str, &str)| {
         let all = format!("{server}__*");
@@ -88,9 +88,9 @@ pub(super) fn people(
     named
 }
 
-/// One tool under review, or what is asked as one is.
+/// The checks of one tool, or of anything that is configured like one.
 pub(super) struct Checking<'a, 'b> {
-    /// Where its settings stand.
+    /// The table that its settings are in.
     pub(super) table: String,
     pub(super) name: &'a str,
     pub(super) channels: &'a [&'a str],
@@ -186,7 +186,7 @@ impl Checking<'_, '_> {
         Some((description, schema))
     }
 
-    /// Settings of another kind would silently do nothing.
+    /// Reports settings of another kind, which would silently do nothing.
     fn refuse_others(&mut self, kind: &str, settings: &[(&str, bool)]) {
         for (setting, _) in settings.iter().filter(|(_, is_set)| *is_set) {
             self.problem(setting, format!("is not for tools of kind \"{kind}\""));
@@ -321,7 +321,7 @@ impl Checking<'_, '_> {
         read.map_err(|what| self.problem(setting, what)).ok()
     }
 
-    /// The schema of the arguments; only those that it names are taken.
+    /// The schema of the arguments; arguments that it does not name are refused.
     fn schema(&mut self, text: Option<&str>) -> Option<Value> {
         let text = text.unwrap_or(r#"{"type": "object", "properties": {}}"#);
         let read = serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"));
@@ -349,7 +349,7 @@ impl Checking<'_, '_> {
         Some(schema)
     }
 
-    /// Every place has its argument, and every argument a place.
+    /// Checks that every placeholder has its argument, and every argument a placeholder.
     fn check_arguments(&mut self, schema: &Value, url: &UrlTemplate, body: Option<&BodyTemplate>) {
         let properties = schema["properties"].as_object();
         let has = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));

@@ -1,4 +1,4 @@
-//! Lengths as they are written.
+//! Lengths of time as they are written.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde::Deserialize;
 pub struct Seconds(pub u64);
 
 impl Seconds {
-    /// It in milliseconds.
+    /// The length in milliseconds.
     #[must_use]
     pub fn ms(self) -> i64 {
         i64::try_from(self.0.saturating_mul(1_000)).unwrap_or(i64::MAX)
     }
 
-    /// It as what timers take.
+    /// The length as a `Duration`.
     #[must_use]
     pub fn duration(self) -> Duration {
         Duration::from_secs(self.0)

@@ -1,4 +1,4 @@
-//! The rules of a network: what decides who is next, term by term.
+//! The rules of a network, which decide which agent is next, term by term.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -42,7 +42,7 @@ struct StateForm {
 }
 
 impl NetworkChecks<'_, '_> {
-    /// The rules, as far as they are right.
+    /// The rules without those that have mistakes.
     pub(super) fn rules(
         &mut self,
         shapes: Vec<RuleShape>,
@@ -241,7 +241,7 @@ impl NetworkChecks<'_, '_> {
         })
     }
 
-    /// A tool that there is, or the one that sets values.
+    /// Checks that a tool exists, or is the one that sets values.
     fn check_tool(&mut self, setting: &str, tool: &str) {
         let known = self.known.tools;
         if tool != crate::tools::SET_STATE && !is_known_tool(tool, known) {

@@ -99,7 +99,7 @@ pub(in crate::config) enum StateTypeShape {
 }
 
 impl StateTypeShape {
-    /// As a simple type; `None` for lists.
+    /// The type as a simple type; `None` for lists.
     pub(super) fn simple(self) -> Option<SimpleKind> {
         match self {
             Self::String => Some(SimpleKind::String),

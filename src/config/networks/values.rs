@@ -1,4 +1,4 @@
-//! The values of a network: what they may be.
+//! The shared values of a network, and what they may be.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use vocative_core::routing::state::{
 };
 
 impl NetworkChecks<'_, '_> {
-    /// The values, as far as they are right.
+    /// The values without those that have mistakes.
     pub(super) fn state(&mut self, shapes: BTreeMap<String, StateShape>) -> StateSchema {
         if shapes.len() > KEYS_MAX {
             self.problem("state", format!("has more than {KEYS_MAX} values"));

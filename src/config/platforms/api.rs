@@ -1,4 +1,4 @@
-//! The API's own channel: it has no table. It is there where a token may ask agents, and what tokens say makes it.
+//! The API's own channel. It has no table: it exists if a token may ask agents, and the tokens' settings define it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use vocative_core::sending::policy::Live;
 /// The name of the API's own channel.
 pub const API_CHANNEL: &str = "api";
 
-/// What the configuration needs to know of it.
+/// The facts about the API's channel.
 pub(in crate::config) const API: PlatformFacts = PlatformFacts {
     name: "api",
     title: "API",
@@ -30,14 +30,14 @@ pub(in crate::config) const API: PlatformFacts = PlatformFacts {
     from_start: &[],
 };
 
-/// Whom tokens of the API may ask.
+/// The agents that tokens of the API may ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiChannelSettings {
-    /// The agents that some token may ask.
+    /// The agents that at least one token may ask.
     pub agents: BTreeSet<AgentName>,
 }
 
-/// Adds the API's channel, where a token may ask agents.
+/// Adds the API's channel if a token may ask agents.
 pub(in crate::config) fn add_api_channel(
     channels: &mut BTreeMap<String, Channel>,
     api: &Api,

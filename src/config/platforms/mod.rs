@@ -1,5 +1,5 @@
-//! What the configuration knows of each platform, a file each: the shape of its settings, their checks, its
-//! secrets and samples. Nothing else in the configuration names a platform.
+//! The platforms, in a file each: the shape of their settings, the checks, their secrets and samples. Nothing else in
+//! the configuration names a platform.
 
 mod api;
 mod slack;
@@ -26,10 +26,10 @@ pub use self::api::{API_CHANNEL, ApiChannelSettings};
 pub use self::slack::{SlackSettings, SlackTransport};
 pub use self::telegram::{TelegramSettings, TelegramTransport};
 
-/// All platforms, in the order in which people read of them.
+/// All platforms, in the order in which they are shown to people.
 pub(super) const PLATFORMS: [&PlatformFacts; 2] = [&SLACK, &TELEGRAM];
 
-/// The platform that has messages that take words at their end.
+/// The platform with messages to which text can be appended.
 pub(super) fn with_streams() -> &'static PlatformFacts {
     let mut platforms = PLATFORMS.into_iter();
     platforms
@@ -51,19 +51,19 @@ pub(super) struct PlatformFacts {
     pub sample: &'static str,
     /// The table of one chat of that channel.
     pub sample_chat: &'static str,
-    /// Whether it has messages that take words at their end.
+    /// Whether it has messages to which text can be appended.
     pub has_streams: bool,
     /// How a reaction is written.
     pub reaction: &'static str,
-    /// What is strange about the secret of a setting; `None` where nothing is, or nothing is known of it.
-    /// Never says more of a secret than what all of its kind begin with.
+    /// What looks wrong about the secret of a setting; `None` if nothing does, or if nothing is known about such
+    /// secrets. It shows no more of a secret than the prefix that all of its kind have.
     pub strange_secret: fn(setting: &str, secret: &str) -> Option<String>,
-    /// Why the platform does not take the secret of a setting.
+    /// Why the platform does not accept the secret of a setting.
     pub refused_secret: fn(setting: &str, secret: &str) -> Option<&'static str>,
-    /// Settings that only its channels have and that a reload takes.
+    /// Settings that only its channels have and that a reload applies.
     #[cfg(test)]
     pub taken: &'static [&'static str],
-    /// Settings of its channels that count from a start on.
+    /// Settings of its channels that apply only from the next start.
     pub from_start: &'static [&'static str],
 }
 
@@ -82,22 +82,22 @@ impl PlatformFacts {
     }
 }
 
-/// What only the channels of one platform have, as written.
+/// The settings that only channels of one platform have, as they are written.
 pub(super) trait PlatformDraft {
     /// Which platform it is.
     fn facts(&self) -> &'static PlatformFacts;
 
-    /// What the platform takes of an answer that is shown while it is written, and how often, in
-    /// milliseconds. `None` where nothing is known of it, as of a sandbox.
+    /// What the platform accepts of an answer that is shown while it is written, and how often, in milliseconds. `None`
+    /// if nothing is known, as for a sandbox.
     fn live_pace(&self, live: Live) -> Option<(&'static str, u64)>;
 
-    /// The settings that sign in, and where their secrets are.
+    /// The settings of tokens for signing in, and where their secrets are.
     fn tokens(&self) -> Vec<(&'static str, Option<&SecretRef>)>;
 
-    /// Why a text is no id on this platform; `None` if it is one.
+    /// Why a text can't be an id on this platform; `None` if it can.
     fn refuses_id(&self, id: &str) -> Option<&'static str>;
 
-    /// The checked settings; `None` if something is missing.
+    /// The checked settings; `None` if a required one is missing.
     fn resolve(&self, table: &str, review: &mut Review<'_>) -> Option<PlatformSettings>;
 }
 
@@ -114,7 +114,7 @@ pub(in crate::config) struct ChannelsShape {
 }
 
 impl ChannelsShape {
-    /// The channels of each platform, as the platforms are listed.
+    /// The names of the channels of each platform, in the order of `PLATFORMS`.
     pub(super) fn names(&self) -> [Vec<&str>; PLATFORMS.len()] {
         [
             self.slack.keys().map(String::as_str).collect(),
@@ -151,7 +151,7 @@ pub(in crate::config) struct DefaultsShape {
     pub telegram: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What only one platform knows.
+/// The settings that only one platform has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlatformSettings {
     /// A Slack workspace.
@@ -171,10 +171,10 @@ impl PlatformSettings {
         }
     }
 
-    /// The agents that answer there by what the platform's settings say; `None` = each says it for itself.
+    /// The agents that answer on the channel by the platform's settings; `None` = each agent's own settings decide.
     pub(super) fn asked_agents(&self) -> Option<&BTreeSet<AgentName>> {
         match self {
-            // Tokens say whom they may ask.
+            // The tokens' settings say which agents they may ask.
             Self::Api(api) => Some(&api.agents),
             Self::Slack(_) | Self::Telegram(_) => None,
         }
@@ -191,14 +191,14 @@ impl PlatformSettings {
         let secrets = match self {
             Self::Slack(slack) => slack.secrets(),
             Self::Telegram(telegram) => telegram.secrets(),
-            // Its tokens are those of `api.tokens`.
+            // Its secrets are those of `api.tokens`.
             Self::Api(_) => Vec::new(),
         };
         super::under(&self.facts().table(channel), secrets)
     }
 }
 
-/// A secret that must be said where it is.
+/// The reference to a required secret.
 fn token(
     table: &str,
     setting: &str,
@@ -228,7 +228,7 @@ mod tests {
             ("channels.slack.acme.bot_token", "xapp-1-A", true),
             ("channels.slack.acme.bot_token", "xoxp-1-C", true),
             ("channels.slack.acme.bot_token", "xoxb-1-B", false),
-            // What is not known is not judged.
+            // A secret of an unknown kind is not judged.
             ("channels.slack.acme.bot_token", "loopback", false),
             ("channels.slack.acme.signing_secret", "xoxb-1-B", true),
             (

@@ -1,4 +1,4 @@
-//! Slack's settings: their shape, their checks, and what Slack says of ids and tokens.
+//! Slack's settings: their shape, their checks, and Slack's rules for ids and tokens.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::config::secret::SecretRef;
 use crate::config::settings::AgentView;
 use vocative_core::sending::policy::Live;
 
-/// What the configuration needs to know of Slack.
+/// The facts about Slack.
 pub(in crate::config) const SLACK: PlatformFacts = PlatformFacts {
     name: "slack",
     title: "Slack",
@@ -97,7 +97,7 @@ impl SlackShape {
             custom_names: self.custom_names,
             answers_in_threads: self.thread_replies,
             commands: Vec::new(),
-            // Slack is never asked about single messages.
+            // On Slack, a single message is never looked up.
             on_undecided: None,
             agent_view: self.agent_view.then(|| AgentView {
                 prompts: self
@@ -118,7 +118,7 @@ impl SlackShape {
     }
 }
 
-/// What only a Slack channel has, as written.
+/// The settings that only a Slack channel has, as they are written.
 struct SlackDraft {
     transport: SlackTransportShape,
     app_token: Option<SecretRef>,
@@ -203,17 +203,17 @@ impl PlatformDraft for SlackDraft {
 /// A Slack workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlackSettings {
-    /// How events come in.
+    /// How events are received.
     pub transport: SlackTransport,
     /// Where the bot token is.
     pub bot_token: SecretRef,
     /// Address of the Web API, without a slash at its end.
     pub api_url: String,
-    /// Sockets held open at the same time.
+    /// The number of sockets that are open at the same time.
     pub sockets: usize,
 }
 
-/// How a Slack workspace's events come in.
+/// How events of a Slack workspace are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlackTransport {
     /// Over sockets that the daemon opens.
@@ -221,11 +221,11 @@ pub enum SlackTransport {
         /// Where the app-level token is.
         app_token: SecretRef,
     },
-    /// Over requests that Slack makes.
+    /// Over HTTP requests from Slack.
     Http {
-        /// Where the secret is with which Slack signs them.
+        /// Where the secret is with which Slack signs its requests.
         signing_secret: SecretRef,
-        /// Where the app-level token is; only a live check has a use for it.
+        /// Where the app-level token is; only a live check uses it.
         app_token: Option<SecretRef>,
     },
 }
@@ -248,7 +248,7 @@ impl SlackSettings {
     }
 }
 
-/// What Slack's tokens begin with, and what each is.
+/// The prefixes of Slack's tokens, and the kind of each.
 const SLACK_KINDS: [(&str, &str); 5] = [
     ("xapp-", "an app-level token"),
     ("xoxb-", "a bot token"),
@@ -260,8 +260,8 @@ const SLACK_KINDS: [(&str, &str); 5] = [
     ),
 ];
 
-/// What is strange about the secret of a setting. It shows of the secret only the prefix that Slack gives to all
-/// of its kind.
+/// What looks wrong about the secret of a setting. It shows only the prefix that Slack gives to all secrets of the
+/// kind.
 fn strange_secret(setting: &str, secret: &str) -> Option<String> {
     match setting {
         "app_token" => another_kind(secret, "xapp-"),

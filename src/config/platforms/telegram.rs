@@ -1,4 +1,4 @@
-//! Telegram's settings: their shape, their checks, and what Telegram says of ids, tokens and webhooks.
+//! Telegram's settings: their shape, their checks, and Telegram's rules for ids, tokens and webhooks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::config::resolve::Review;
 use crate::config::secret::SecretRef;
 use vocative_core::sending::policy::{Live, OnUndecided};
 
-/// What the configuration needs to know of Telegram.
+/// The facts about Telegram.
 pub(in crate::config) const TELEGRAM: PlatformFacts = PlatformFacts {
     name: "telegram",
     title: "Telegram",
@@ -41,7 +41,7 @@ pub(in crate::config) const TELEGRAM: PlatformFacts = PlatformFacts {
 
 /// The ports to which Telegram delivers. Source: Bot API, `setWebhook`.
 const TELEGRAM_PORTS: [u16; 4] = [443, 80, 88, 8443];
-/// Whose webhooks must be public; any other API is a Bot API server of one's own, which takes more.
+/// The API host whose webhooks must be public. Any other host is the operator's own Bot API server, which accepts more.
 const TELEGRAM_HOST: &str = "api.telegram.org";
 
 /// How a Telegram bot's updates come in.
@@ -85,7 +85,7 @@ impl TelegramShape {
         ChannelDraft {
             name,
             shape: self.common,
-            // Telegram has no organisations; whoever is listed is no stranger.
+            // Telegram has no organisations, so nobody who is listed is a stranger.
             serves_strangers: true,
             serves_guests: true,
             custom_names: false,
@@ -105,7 +105,7 @@ impl TelegramShape {
     }
 }
 
-/// What only a Telegram channel has, as written.
+/// The settings that only a Telegram channel has, as they are written.
 struct TelegramDraft {
     token: Option<SecretRef>,
     api_url: String,
@@ -215,22 +215,22 @@ pub struct TelegramSettings {
     pub token: SecretRef,
     /// Address of the Bot API, without a slash at its end.
     pub api_url: String,
-    /// How updates come in.
+    /// How updates are received.
     pub transport: TelegramTransport,
 }
 
-/// How a Telegram bot's updates come in.
+/// How updates of a Telegram bot are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TelegramTransport {
-    /// The daemon asks for them.
+    /// The daemon requests them.
     Poll,
     /// Telegram posts them.
     Webhook {
-        /// What is in front of `/telegram/NAME`, without a slash at its end.
+        /// The URL in front of `/telegram/NAME`, without a slash at its end.
         public_url: String,
-        /// Where the secret is that Telegram sends; none = one that follows from the token.
+        /// Where the secret is that Telegram sends; `None` = it is derived from the token.
         secret: Option<SecretRef>,
-        /// Chats that are delivered at the same time.
+        /// The number of chats that are delivered at the same time.
         max_connections: u32,
     },
 }
@@ -250,7 +250,7 @@ impl TelegramSettings {
     }
 }
 
-/// Why Telegram does not take a text as a secret; none if it does.
+/// Why Telegram does not accept a text as a secret; `None` if it does.
 fn refused_secret(secret: &str) -> Option<&'static str> {
     let is_taken = (1..=256).contains(&secret.len())
         && secret
@@ -271,7 +271,7 @@ fn is_host(url: &str, host: &str) -> bool {
     authority(url).split(':').next() == Some(host)
 }
 
-/// What Telegram itself asks of an address to deliver to.
+/// Checks Telegram's own rules for an address to deliver to.
 fn check_public(key: &str, url: &str, review: &mut Review<'_>) {
     if url.starts_with("http://") {
         review.problem(

@@ -1,4 +1,4 @@
-//! Agents.
+//! Settings of agents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -170,62 +170,62 @@ impl AgentSettings {
         }
     }
 
-    /// Whether the agents that it gives a task are shown the room.
+    /// Whether the agents that it delegates to are shown the room.
     #[must_use]
     pub fn delegates_see_room(&self) -> bool {
         self.delegates_see == DelegatesSee::Room
     }
 }
 
-/// An agent: what is written, and what the checks made of it.
+/// An agent: its settings as written, and what the checks made of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     /// Its name in the configuration.
     pub name: AgentName,
-    /// What is written; lists name each thing once.
+    /// The settings as written; lists name each thing once.
     pub settings: AgentSettings,
     /// The name that people see.
     pub display_name: String,
     /// The system instructions.
     pub instructions: Template,
-    /// What stands behind the history of a prompt.
+    /// The text behind the history of a prompt.
     pub situation: Template,
     /// The channels it serves.
     pub channels: ChannelChoice,
-    /// What its model may use while it works on an answer; each once.
+    /// The tools that its model may use while it works on an answer; each once.
     pub tools: Vec<String>,
-    /// What its model is to call first in a run.
+    /// The tool that its model must call first in a run.
     pub first_tool: FirstTool,
     /// Where, for whom and when it works.
     pub presence: Presence,
-    /// The form that its answers must have; its instructions say it, too.
+    /// The form that its answers must have; its instructions contain it, too.
     pub answer_form: Option<AnswerForm>,
     /// The platform's id of the chat where experts are asked, by channel.
     pub experts: BTreeMap<String, String>,
     /// The agents and networks that its model may ask; each once.
     pub delegates: Vec<AgentName>,
-    /// When calls of its tools that act wait for a person.
+    /// When calls of its acting tools wait for a person.
     pub approval: ApprovalSettings,
     /// How its prompts are assembled.
     pub prompt: AssemblerOptions,
-    /// The network that it is the name of; `None`: it is an agent.
+    /// The network that this entry stands for; `None` = it is an agent.
     pub network: Option<Network>,
 }
 
-/// A network, which is addressed as an agent is.
+/// A network, which is addressed like an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     /// Its agents and rules.
     pub network: routing::Network,
-    /// The model of the routing agent; not set: the default agent's.
+    /// The model of the routing agent; `None` = the default agent's.
     pub router_model: Option<String>,
-    /// What its agents are for.
+    /// The purposes of its agents.
     pub descriptions: BTreeMap<AgentName, String>,
 }
 
 impl Agent {
-    /// Every text that addresses the agent: its name, its display name and its aliases, each once
-    /// whatever its case.
+    /// Every name that addresses the agent: its own name, its display name and its aliases, each once if case is
+    /// ignored.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = vec![self.name.as_str()];
@@ -240,7 +240,7 @@ impl Agent {
         names
     }
 
-    /// Of a network, the agents that may be called for it; of an agent, nobody.
+    /// For a network: the agents that may be called for it; empty for an agent.
     #[must_use]
     pub fn callable(&self) -> BTreeSet<&AgentName> {
         let network = self.network.as_ref();
@@ -251,14 +251,14 @@ impl Agent {
 /// The channels an agent serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelChoice {
-    /// All, those that are added later too.
+    /// All channels, including those that are added later.
     All,
-    /// Those named.
+    /// The named channels.
     Named(Vec<String>),
 }
 
 impl ChannelChoice {
-    /// Whether the channel is among them.
+    /// Whether the channel is one of them.
     #[must_use]
     pub fn has(&self, channel: &str) -> bool {
         match self {
@@ -268,16 +268,16 @@ impl ChannelChoice {
     }
 }
 
-/// What the model of an agent is to call first in a run; afterwards it calls as it likes.
+/// What the model of an agent must call first in a run; later calls are up to the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FirstTool {
-    /// What it likes, or nothing.
+    /// Any tool, or none.
     #[default]
     Free,
-    /// Some tool.
+    /// It must call a tool.
     Any,
-    /// This tool.
+    /// It must call this tool.
     Named(String),
-    /// Nothing, also not later: it is told of its tools and calls none.
+    /// It calls no tool, also not later; it is only told of its tools.
     Never,
 }

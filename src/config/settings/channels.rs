@@ -17,17 +17,17 @@ use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 /// Limits on the use of one channel; 0 = no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Runs of one person in one hour.
+    /// The most runs for one person in one hour.
     pub max_runs_per_hour_person: u32,
-    /// Runs in one chat in one hour.
+    /// The most runs in one chat in one hour.
     pub max_runs_per_hour_chat: u32,
-    /// Tokens of the channel in one UTC day.
+    /// The most tokens of the channel in one UTC day.
     pub tokens_per_day: u64,
-    /// Tokens that one person may cost in one UTC day.
+    /// The most tokens for one person in one UTC day.
     pub tokens_per_day_person: u64,
-    /// What the channel may cost in one UTC day, in millionths of `limits.currency`.
+    /// The highest cost of the channel in one UTC day, in millionths of `limits.currency`.
     pub cost_micros_per_day: u64,
-    /// What one person may cost in one UTC day, in the same.
+    /// The highest cost for one person in one UTC day, in millionths of `limits.currency`.
     pub cost_micros_per_day_person: u64,
 }
 
@@ -63,47 +63,46 @@ pub struct Channel {
     pub commands: Vec<String>,
     /// Whether an answer starts with its agent's name.
     pub reply_prefix: ReplyPrefix,
-    /// Whether `@Name` in an answer tells somebody who spoke in the conversation.
+    /// Whether `@Name` in an answer mentions a person who spoke in the conversation.
     pub mention_people: bool,
-    /// An older message is stored and not answered.
+    /// Messages older than this, in milliseconds, are stored but not answered.
     pub max_trigger_age_ms: u64,
     /// What happens to a post of unknown outcome.
     pub on_unknown: OnUnknown,
-    /// What happens to a post of which nobody can say whether it arrived.
+    /// What happens to a post if it can't be found out whether it arrived.
     pub on_undecided: OnUndecided,
     /// Whether people see an answer while it is written.
     pub live: Live,
     /// Limits on its use.
     pub limits: Limits,
-    /// How prompts are assembled in single chats, by the platform's id of the chat.
+    /// Prompt options of single chats, by the platform's id of the chat.
     pub chats: BTreeMap<String, OptionOverrides>,
     /// How long its data is kept.
     pub retention_days: RetentionDays,
     /// How the bot behaves there.
     pub manners: Manners,
-    /// Whether posts of an agent stand under its name and icon.
+    /// Whether posts of an agent are shown under its name and icon.
     pub custom_names: bool,
-    /// What its own surface shows, where the platform has one and the app declares it.
+    /// What the bot's own surface shows, if the platform has one and the app declares it.
     pub agent_view: Option<AgentView>,
-    /// What becomes there of a message while an earlier one waits, in single chats that differ from
-    /// their agents.
+    /// What happens to a message while an earlier one waits, for single chats that differ from their agents.
     pub chat_overlaps: BTreeMap<String, Overlap>,
-    /// What stands behind the instructions of every agent, in single chats.
+    /// The text behind the instructions of every agent, for single chats.
     pub chat_instructions: BTreeMap<String, Template>,
-    /// Which of their tools agents may use, in single chats that don't allow all.
+    /// The tools that agents may use, for single chats that don't allow all.
     pub chat_tools: BTreeMap<String, Vec<String>>,
-    /// What only its platform knows.
+    /// The settings that only its platform has.
     pub platform: PlatformSettings,
 }
 
 /// A bot's own surface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentView {
-    /// What people may want to ask: what is shown, and what is said when it is chosen.
+    /// Suggested questions: the text that is shown, and the text that is sent when one is chosen.
     pub prompts: Vec<(String, String)>,
 }
 
-/// Who is served on a channel, by platform id; `*` = all. What follows from it is capture's to say.
+/// Who is served on a channel, by platform id; `*` = all. The rules that use these lists are in capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Chats that are served.
@@ -114,7 +113,7 @@ pub struct Access {
     pub admins: Vec<String>,
     /// Other bots that may address an agent.
     pub allow_bots: Vec<String>,
-    /// Whether whoever is not listed may be let in to a direct chat by a code.
+    /// Whether people who are not listed may be let in to a direct chat by a code.
     pub has_pairing: bool,
     /// Whether people of other organisations in shared channels are served.
     pub serves_strangers: bool,

@@ -4,34 +4,34 @@ use super::tools::SecretHeader;
 use crate::tools::http::HttpToolSettings;
 use vocative_core::hooking::{HookPoint, Redactor};
 
-/// Who is asked at points of a run.
+/// A hook, which is asked at points of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
     /// The points; each once.
     pub points: Vec<HookPoint>,
-    /// What it is.
+    /// Its kind, with the kind's settings.
     pub kind: HookKind,
 }
 
-/// What a hook is.
+/// The kind of a hook.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookKind {
-    /// It takes words out by pattern.
+    /// Removes words by pattern.
     Redact(Redactor),
-    /// A server is asked.
+    /// Asks a server.
     Http {
         /// The request, without its secrets.
         settings: Box<HttpToolSettings>,
         /// Where its secrets are.
         secret_headers: Vec<SecretHeader>,
-        /// Whether it is sent what people, models and tools said.
+        /// Whether the request contains what people, models and tools said.
         has_content: bool,
     },
-    /// A model is asked whether a message was meant for the agent.
+    /// Asks a model whether a message was meant for the agent.
     Intent {
-        /// Which model.
+        /// The model.
         model: String,
-        /// How long it may take, in milliseconds.
+        /// How long the model may take, in milliseconds.
         timeout_ms: u64,
     },
 }

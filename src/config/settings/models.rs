@@ -11,39 +11,39 @@ use crate::config::secret::SecretRef;
 pub struct Model {
     /// Its name in the configuration.
     pub name: String,
-    /// Who serves it.
+    /// The provider.
     pub provider: Provider,
-    /// Which of OpenAI's APIs it is asked by; none = as its address tells.
+    /// Which of OpenAI's APIs to use; `None` = chosen by the address.
     pub api: Option<ModelApi>,
     /// The provider's name of the model; empty for `offline`.
     pub model: String,
-    /// Address of the API; none = the provider's own.
+    /// Address of the API; `None` = the provider's own.
     pub base_url: Option<String>,
     /// Where the key is.
     pub api_key: Option<SecretRef>,
     /// How long one request may take.
     pub timeout_ms: u64,
-    /// Tokens that one answer may have, its reasoning included.
+    /// The most tokens of one answer, its reasoning included.
     pub max_output_tokens: u32,
-    /// Randomness of the answers; none = the provider's default.
+    /// Randomness of the answers; `None` = the provider's default.
     pub temperature: Option<f64>,
-    /// What its tokens cost, in `limits.currency`.
+    /// The prices of its tokens, in `limits.currency`.
     pub prices: Prices,
-    /// How much it reasons; none = the provider's default.
+    /// How much it reasons; `None` = the provider's default.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// Tokens that prompt and answer may have together; none = not checked.
+    /// The most tokens of prompt and answer together; `None` = not checked.
     pub context_limit: Option<u32>,
-    /// Further attempts at once after a failure that passes.
+    /// Further attempts, made soon after a transient failure.
     pub retries: u32,
-    /// Runs that may ask it at the same time.
+    /// The number of runs that may ask it at the same time.
     pub max_parallel: usize,
-    /// Models that are asked in its place while it can't answer.
+    /// Models that are asked instead while it can't answer.
     pub fallback: Vec<String>,
-    /// Whether its answers are asked for word by word.
+    /// Whether its answers are streamed.
     pub stream: bool,
-    /// What counts its prompts.
+    /// The counter for tokens of its prompts.
     pub counter: CounterName,
-    /// Whether it takes pictures.
+    /// Whether it accepts pictures.
     pub images: bool,
 }
 
@@ -67,7 +67,7 @@ impl CounterName {
         }
     }
 
-    /// Whether this build has it.
+    /// Whether this build contains it.
     #[must_use]
     pub fn is_built_in(self) -> bool {
         match self {
@@ -101,7 +101,7 @@ impl Provider {
         }
     }
 
-    /// What to write in place of the name of a provider that is reached as a compatible server.
+    /// What to write instead of the name of a provider that is used as a compatible server.
     #[must_use]
     pub fn in_place_of(name: &str) -> Option<String> {
         if name == "openai_resp" {
@@ -116,7 +116,8 @@ impl Provider {
     }
 }
 
-/// Where others offer what OpenAI's clients speak. *Source:* their pages on OpenAI compatibility.
+/// Providers that offer an API compatible with OpenAI's, with their addresses. *Source:* their pages on OpenAI
+/// compatibility.
 const COMPATIBLE: [(&str, Option<&str>); 17] = [
     (
         "aliyun",

@@ -2,13 +2,13 @@
 
 use vocative_core::scheduling::NewSchedule;
 
-/// Something that starts again and again.
+/// A schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredSchedule {
     /// Its name.
     pub name: String,
-    /// Where, as CHANNEL/CHAT.
+    /// The conversation, as CHANNEL/CHAT.
     pub conversation: String,
-    /// What it is.
+    /// What it does, and when.
     pub what: NewSchedule,
 }

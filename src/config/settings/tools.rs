@@ -10,18 +10,18 @@ use vocative_core::tool_call::CallRule;
 /// A tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// What it is.
+    /// Its kind, with the kind's settings.
     pub kind: ToolKind,
     /// How often it may be called, and how long a call may take.
     pub limits: ToolLimits,
-    /// The people whose questions it may be called for; `None` = everybody's.
+    /// The people whose questions it may be called for; `None` = everybody.
     pub allow_people: Option<Vec<PersonName>>,
     /// When calls wait for a person.
     pub approval: ApprovalSettings,
 }
 
 impl Tool {
-    /// What follows when it is not known whether a call acted.
+    /// Whether a call is made again if it is not known whether it acted.
     #[must_use]
     pub fn rule(&self) -> CallRule {
         match &self.kind {
@@ -32,45 +32,45 @@ impl Tool {
     }
 }
 
-/// What a tool is.
+/// The kind of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolKind {
-    /// One of ours, with limits.
+    /// A built-in tool, with limits.
     BuiltIn(BuiltIn),
-    /// A request.
+    /// An HTTP request.
     Http {
-        /// All but its secrets.
+        /// The settings without secrets.
         settings: Box<HttpToolSettings>,
         /// Where its secrets are.
         secret_headers: Vec<SecretHeader>,
     },
     /// A program.
     Command {
-        /// All but its secrets.
+        /// The settings without secrets.
         settings: Box<CommandToolSettings>,
-        /// Variables that hold its secrets.
+        /// The variables that contain its secrets.
         secrets: Vec<SecretVariable>,
     },
 }
 
-/// A server of tools.
+/// An MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpServer {
-    /// All but its secrets.
+    /// The settings without secrets.
     pub settings: McpSettings,
-    /// Variables that hold secrets of its program.
+    /// The variables that contain its program's secrets.
     pub secrets: Vec<SecretVariable>,
-    /// Where the token is that it is sent.
+    /// Where the token is that is sent to it.
     pub bearer: Option<SecretRef>,
-    /// How often its tools may be called, each, and how long a call may take.
+    /// How often each of its tools may be called, and how long a call may take.
     pub limits: ToolLimits,
-    /// The people whose questions they may be called for; `None` = everybody's.
+    /// The people whose questions its tools may be called for; `None` = everybody.
     pub allow_people: Option<Vec<PersonName>>,
     /// When calls wait for a person.
     pub approval: ApprovalSettings,
 }
 
-/// A variable with a secret in it.
+/// A variable that contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretVariable {
     /// Its name.
@@ -79,14 +79,14 @@ pub struct SecretVariable {
     pub secret: SecretRef,
 }
 
-/// A header with a secret in it.
+/// A header that contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretHeader {
-    /// The setting that refers to it.
+    /// The setting with the reference to the secret.
     pub setting: &'static str,
-    /// The header.
+    /// The header's name.
     pub name: String,
-    /// What stands before the secret.
+    /// The text before the secret.
     pub prefix: &'static str,
     /// Where the secret is.
     pub secret: SecretRef,

@@ -1,4 +1,4 @@
-//! The example, the defaults and the schema say the same.
+//! The example, the defaults and the schema agree.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn the_example_loads_as_it_is_and_with_every_setting_active() {
     assert_eq!(config.channels.keys().collect::<Vec<_>>(), ["acme", "home"]);
     let table: toml::Table = toml::from_str(&active).unwrap();
     let defaults: toml::Table = toml::from_str(DEFAULT_TOML).unwrap();
-    // What is active holds every default with its value.
+    // The active example contains every default with its value.
     for (section, values) in &defaults {
         for (key, value) in values.as_table().unwrap() {
             if !value.is_table() {
@@ -99,7 +99,7 @@ fn no_value_of_any_setting_slips_through_the_schema() {
             if let Err(error) = load_with(&text, []) {
                 assert!(!error.problems.is_empty(), "{setting} = {value}");
                 for problem in &error.problems {
-                    // The schema lets nothing through that can't be read or merged afterwards.
+                    // Every value that the schema accepts can be read and merged afterwards.
                     assert!(
                         !problem.what.contains("merged"),
                         "{setting} = {value}: {problem}"

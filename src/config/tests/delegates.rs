@@ -1,4 +1,4 @@
-//! `delegates`: what is taken, and what is refused with words.
+//! `delegates`: what is accepted, and what is refused with which words.
 
 use super::*;
 use crate::tools::ASK_AGENT;
@@ -71,7 +71,7 @@ fn a_network_may_be_asked_and_says_what_it_is_for() {
 
 #[test]
 fn a_network_that_would_wait_for_who_asks_it_is_refused() {
-    // Not among `agents`, and a rule calls it.
+    // The agent is not listed in `agents`, but a rule calls it.
     let own = format!(
         "{MINIMAL}\n{}",
         NETWORK.replace(
@@ -85,7 +85,7 @@ fn a_network_that_would_wait_for_who_asks_it_is_refused() {
     let misspelt = format!("{MINIMAL}\n[agents.vocative]\ndelegates = [\"suport\"]\n{NETWORK}");
     let told = refused(&misspelt);
     assert!(told.contains("did you mean \"support\"?"), "{told}");
-    // A network with a mistake is complained of once, where it is written.
+    // A mistake in a network is reported once, where it is written.
     let faulty = NETWORK.replace("purpose =", "purposes =");
     let text = format!("{MINIMAL}\n[agents.vocative]\ndelegates = [\"support\"]\n{faulty}");
     let told = refused(&text);

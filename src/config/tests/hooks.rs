@@ -1,4 +1,4 @@
-//! `[hooks]`: what is taken, and what is refused with words.
+//! `[hooks]`: what is accepted, and what is refused with which words.
 
 use super::*;
 use vocative_core::hooking::HookPoint;

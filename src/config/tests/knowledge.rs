@@ -1,4 +1,4 @@
-//! `[knowledge]`: what is taken, and what is refused with words.
+//! `[knowledge]`: what is accepted, and what is refused with which words.
 
 use super::*;
 use crate::tools::KNOWLEDGE_SEARCH;

@@ -1,4 +1,4 @@
-//! What is in force: defaults, the file, variables, and what a kind's defaults reach.
+//! Which values apply: defaults, the file, variables, and the defaults of a kind.
 
 use super::*;
 

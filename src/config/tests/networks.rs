@@ -1,9 +1,9 @@
-//! `[networks]`: what is taken, what is refused with words, and what is warned of.
+//! `[networks]`: what is accepted, what is refused with which words, and what is warned of.
 
 use super::*;
 use vocative_core::routing::{AnswerFrom, RuleAction};
 
-/// A model is named, so that nothing is said about the built-in one.
+/// A model is configured, so that there is no warning about the built-in one.
 const AGENTS: &str = "[models.default]\nprovider = \"offline\"\n[agents.sort]\nchannels = []\n[agents.desk]\nchannels = []\n";
 
 fn with_network(settings: &str) -> String {
@@ -35,7 +35,7 @@ fn a_network_is_addressed_as_an_agent_is() {
         RuleAction::Call(vec![agent("desk")])
     );
     assert_eq!(network.rules[0].at_most, 3);
-    // It alone serves the channel, so it answers there.
+    // Only the network serves the channel, so it answers there.
     let channel = &config.channels["acme"];
     assert_eq!(channel.default_agent, Some(agent("support")));
 }
@@ -139,7 +139,7 @@ fn what_would_not_do_what_it_seems_to_is_refused_where_it_is_written() {
         let words: Vec<&str> = said.split_whitespace().collect();
         assert!(words.join(" ").contains(expected), "{expected}: {said}");
     }
-    // The line is named.
+    // The message names the line.
     let text = with_network(&rule("call = \"desk\"\nset = { kind = 3 }"));
     let said = refused(&text);
     let line = text
@@ -150,7 +150,7 @@ fn what_would_not_do_what_it_seems_to_is_refused_where_it_is_written() {
     assert!(said.contains(&format!("vocative.toml:{line}")), "{said}");
 }
 
-/// What is warned of in the network, a line each, where the agents have more settings and the network is this.
+/// The warnings about the network, one on each line, for agents with these further settings and this network.
 fn warned(agents: &str, settings: &str) -> String {
     let text = format!(
         "{MINIMAL}\n{AGENTS}{agents}[networks.support]\nagents = [\"sort\", \"desk\"]\n{settings}"
@@ -194,8 +194,8 @@ fn rules_that_never_match_are_warned_of() {
     networks.support.rules[6]: rule 7 never matches: no value of score is like that
     networks.support.rules[8]: rule 9 never matches: its `not` holds whenever the rest of it does
     ");
-    // Who may be disabled leaves the next rule a chance, who writes a value makes it possible, and who has a tool may
-    // have called it.
+    // If an agent may be disabled, the next rule can match; if an agent writes a value, the value can occur; if an
+    // agent has a tool, it may have called it.
     let agents = "[agents.look]\nchannels = []\ntools = [\"conversation_search\"]\n\
                   [agents.late]\nchannels = []\nenabled = { days = [\"sat\", \"sun\"] }\n";
     let few = rules(&[

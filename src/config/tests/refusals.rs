@@ -362,7 +362,7 @@ people = ["acme/U1"]
     let scopes: Vec<&str> = desk.scopes.iter().map(|scope| scope.name()).collect();
     assert_eq!(scopes, ["ask", "act"]);
     assert_eq!(desk.people[0].id, "U1");
-    // One with a name is enough on an address.
+    // On an address and port, one token with a name is enough.
     load(&format!("{sound}{MINIMAL}").replace("token = \"env:READER\"", ""));
     let said = |from: &str, to: &str| refused(&format!("{sound}{MINIMAL}").replace(from, to));
     let table = [

@@ -1,4 +1,4 @@
-//! Secrets: where they are read from, and that none shows.
+//! Secrets: where they are read from, and that none is shown.
 
 use super::*;
 
@@ -147,7 +147,7 @@ token = "file:no-such-file"
         said.to_string()
             .contains("the environment variable NO_KEY is not set")
     );
-    // Without other mistakes it is the same list.
+    // Without other mistakes, the same secrets are reported.
     let sound = text
         .replace("\"two\"", "2")
         .replace("bot_token = 5", "bot_token = \"env:B\"");

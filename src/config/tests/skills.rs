@@ -1,4 +1,4 @@
-//! `[skills]`: what is taken, and what is refused with words.
+//! `[skills]`: what is accepted, and what is refused with which words.
 
 use super::*;
 use crate::tools::READ_SKILL;

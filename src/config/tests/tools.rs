@@ -1,4 +1,4 @@
-//! `[tools]`: what is taken, and what is refused with words.
+//! `[tools]`: what is accepted, and what is refused with which words.
 
 use super::*;
 use vocative_core::tool_call::CallRule;

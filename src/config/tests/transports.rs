@@ -1,8 +1,8 @@
-//! What a channel's transport lacks, and what it has no use for.
+//! Missing and useless settings of a channel's transport.
 
 use super::*;
 
-/// A configuration with one channel of these settings, after a table's name.
+/// A configuration with one channel that has these settings; `table` is its name in `channels`.
 fn with_channel(table: &str, settings: &str) -> Result<(Config, Vec<Warning>), ConfigError> {
     let text = format!("[channels.{table}]\n{settings}\nallow_chats = [\"*\"]\n");
     Config::from_text(Some((Path::new("/etc/vocative.toml"), &text)), &home())
@@ -82,7 +82,7 @@ fn a_channel_that_is_called_needs_no_more_than_its_secret_and_address() {
     let (config, _) = with_channel("slack.acme", http).unwrap();
     let environment = Environment::from([("HOME", "/home/ada"), ("B", "b"), ("S", "s")]);
     assert!(config.resolve_secrets(&environment).is_ok());
-    // A Bot API server of one's own may call plain addresses.
+    // The operator's own Bot API server may call addresses without TLS.
     for (api_url, public_url) in [
         (
             "https://api.telegram.org",
