@@ -3,9 +3,8 @@
 //! This crate is the daemon. The words and decisions are in `vocative-core`, the database in `vocative-store`,
 //! the platforms in `vocative-channels`.
 //!
-//! The rooms, in layer order (a module uses only those before it): `counters`, `config`, `capture`, `catchup`,
-//! `transcript`, `llm`, `tools`, `delivery`, `files`, `agent`, `summary`, `jobs`, `admin`, `http`, `daemon`, `cli`.
-//! `tests/architecture.rs` holds that order; `docs/ARCHITECTURE.md` walks one message through the rooms.
+//! The rooms have an order, in which a room uses only those before it: `tests/architecture.rs` lists and checks it.
+//! `docs/ARCHITECTURE.md` walks one message through the rooms.
 
 pub mod admin;
 pub mod agent;
@@ -25,6 +24,7 @@ pub mod jobs;
 pub mod knowledge;
 pub mod learning;
 pub mod llm;
+pub mod retention;
 pub mod skills;
 pub mod summary;
 pub mod tools;

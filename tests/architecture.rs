@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A module of the daemon uses only those before it; `delivery` stands before `agent` because
 /// an agent asks delivery's table of rooms who can be answered.
-const LAYERS: [&str; 22] = [
+const LAYERS: [&str; 23] = [
     "counters",
     "confining",
     "llm",
@@ -26,6 +26,7 @@ const LAYERS: [&str; 22] = [
     "agent",
     "summary",
     "learning",
+    "retention",
     "jobs",
     "admin",
     "http",

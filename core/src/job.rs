@@ -1,6 +1,6 @@
 //! Durable background work: what there is to do, and the limits of each kind.
 //!
-//! A new kind is a variant of [`JobKind`] and of [`Job`], a row of [`JobKind::limits`], and a handler in the
+//! A new kind is a variant of [`JobKind`] and of [`Job`] here, with its limits and its payload, and a handler in the
 //! daemon's `jobs/handlers.rs`. Which job is next and what follows an attempt: `queueing`.
 
 use serde_json::{Value, json};
@@ -69,6 +69,31 @@ pub enum Job {
         /// What.
         telling: TellingId,
     },
+    /// What was missed in the chats of an account is read back.
+    ReadBack {
+        /// The account.
+        account: AccountId,
+    },
+    /// Data that is older than it is to be kept is deleted.
+    ExpireData {
+        /// The account; `None` = raw events that are kept for debugging.
+        account: Option<AccountId>,
+    },
+}
+
+/// The row that a job leaves behind when it is not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobSubject {
+    /// A question to the daemon.
+    Inquiry(InquiryId),
+    /// An attached file.
+    File(FileId),
+    /// A voice note.
+    VoiceNote(FileId),
+    /// An event that a hook is told.
+    Telling(TellingId),
+    /// No row: what there is to do is found again, or the job says it all.
+    Nothing,
 }
 
 /// A kind of job.
@@ -100,6 +125,10 @@ pub enum JobKind {
     TitleConversation,
     /// See [`Job::TellHook`].
     TellHook,
+    /// See [`Job::ReadBack`].
+    ReadBack,
+    /// See [`Job::ExpireData`].
+    ExpireData,
 }
 
 /// The limits of a kind of job.
@@ -159,7 +188,7 @@ impl JobLimits {
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::AnswerInquiry,
         Self::FetchFile,
         Self::TranscribeFile,
@@ -173,6 +202,8 @@ impl JobKind {
         Self::SummarizeConversation,
         Self::TitleConversation,
         Self::TellHook,
+        Self::ReadBack,
+        Self::ExpireData,
     ];
 
     /// Its name, as it is stored and shown.
@@ -192,6 +223,8 @@ impl JobKind {
             Self::SummarizeConversation => "summarize-conversation",
             Self::TitleConversation => "title-conversation",
             Self::TellHook => "tell-hook",
+            Self::ReadBack => "read-back",
+            Self::ExpireData => "expire-data",
         }
     }
 
@@ -283,9 +316,17 @@ impl JobKind {
                 is_cancellable: true,
                 ..housekeeping
             },
-            Self::MergeChats | Self::RemoveContents | Self::IndexTurns | Self::CleanPages => {
-                housekeeping
-            }
+            // Every account is read at once: a slow platform holds up only its own.
+            Self::ReadBack => JobLimits {
+                slots: 64,
+                needs_channel: true,
+                ..housekeeping
+            },
+            Self::MergeChats
+            | Self::RemoveContents
+            | Self::IndexTurns
+            | Self::CleanPages
+            | Self::ExpireData => housekeeping,
         }
     }
 }
@@ -322,6 +363,30 @@ impl Job {
             Self::SummarizeConversation { .. } => JobKind::SummarizeConversation,
             Self::TitleConversation { .. } => JobKind::TitleConversation,
             Self::TellHook { .. } => JobKind::TellHook,
+            Self::ReadBack { .. } => JobKind::ReadBack,
+            Self::ExpireData { .. } => JobKind::ExpireData,
+        }
+    }
+
+    /// The row that is told when the job is given up, or taken away undone.
+    #[must_use]
+    pub fn subject(&self) -> JobSubject {
+        match *self {
+            Self::AnswerInquiry { inquiry } => JobSubject::Inquiry(inquiry),
+            Self::FetchFile { file } => JobSubject::File(file),
+            Self::TranscribeFile { file } => JobSubject::VoiceNote(file),
+            Self::TellHook { telling } => JobSubject::Telling(telling),
+            Self::Erase { .. }
+            | Self::MergeChats
+            | Self::RemoveContents
+            | Self::EmbedTurns
+            | Self::IndexTurns
+            | Self::CleanPages
+            | Self::ExtractMemories { .. }
+            | Self::SummarizeConversation { .. }
+            | Self::TitleConversation { .. }
+            | Self::ReadBack { .. }
+            | Self::ExpireData { .. } => JobSubject::Nothing,
         }
     }
 
@@ -336,7 +401,12 @@ impl Job {
             | Self::SummarizeConversation { conversation }
             | Self::TitleConversation { conversation } => conversation.0.simple().to_string(),
             Self::TellHook { telling } => telling.to_string(),
-            Self::MergeChats
+            Self::ReadBack { account }
+            | Self::ExpireData {
+                account: Some(account),
+            } => account.0.to_string(),
+            Self::ExpireData { account: None }
+            | Self::MergeChats
             | Self::RemoveContents
             | Self::EmbedTurns
             | Self::IndexTurns
@@ -357,6 +427,8 @@ impl Job {
                 json!({ "conversation": conversation.to_string() })
             }
             Self::TellHook { telling } => json!({ "telling": telling.to_string() }),
+            Self::ReadBack { account } => json!({ "account": account.0 }),
+            Self::ExpireData { account } => json!({ "account": account.map(|it| it.0) }),
             Self::MergeChats
             | Self::RemoveContents
             | Self::EmbedTurns
@@ -407,6 +479,15 @@ impl Job {
             },
             JobKind::TellHook => Self::TellHook {
                 telling: uuid("telling").map(TellingId)?,
+            },
+            JobKind::ReadBack => Self::ReadBack {
+                account: number("account").map(AccountId)?,
+            },
+            JobKind::ExpireData => Self::ExpireData {
+                account: match &value["account"] {
+                    Value::Null => None,
+                    _ => Some(number("account").map(AccountId)?),
+                },
             },
         })
     }
@@ -492,7 +573,7 @@ pub struct ClaimedJob {
 mod tests {
     use super::*;
 
-    fn samples() -> [Job; 13] {
+    fn samples() -> [Job; 15] {
         let file = FileId(7);
         [
             Job::AnswerInquiry {
@@ -522,7 +603,20 @@ mod tests {
             Job::TellHook {
                 telling: TellingId(uuid::Uuid::from_u128(8)),
             },
+            Job::ReadBack {
+                account: AccountId(4),
+            },
+            Job::ExpireData {
+                account: Some(AccountId(4)),
+            },
         ]
+    }
+
+    #[test]
+    fn the_data_of_no_account_has_a_key_of_its_own() {
+        let job = Job::ExpireData { account: None };
+        let decoded = Job::decode(job.kind().name(), 1, &job.payload());
+        assert_eq!((decoded, job.key()), (Ok(job), String::new()));
     }
 
     #[test]
@@ -549,6 +643,7 @@ mod tests {
             ("erase", 1, r#"{"order":"x"}"#, UnknownJob::Payload),
             ("fetch-file", 1, r#"{"file":"x"}"#, UnknownJob::Payload),
             ("fetch-file", 1, "x", UnknownJob::Payload),
+            ("expire-data", 1, r#"{"account":"x"}"#, UnknownJob::Payload),
         ];
         for (kind, version, payload, expected) in table {
             assert_eq!(Job::decode(kind, version, payload), Err(expected));

@@ -340,25 +340,3 @@ impl Health {
         channels.values().map(|health| health.reading()).collect()
     }
 }
-/// Why the clock can't be trusted, if it can't; housekeeping writes it, status reads it.
-#[derive(Clone, Debug, Default)]
-pub struct TimeDoubt(Arc<Mutex<Option<String>>>);
-
-impl TimeDoubt {
-    /// Stores the doubt; returns whether a doubt has appeared or gone.
-    pub fn set(&self, doubt: Option<String>) -> bool {
-        let mut known = self.0.lock().expect("no holder of this lock panics");
-        let is_news = known.is_some() != doubt.is_some();
-        *known = doubt;
-        is_news
-    }
-
-    /// The reason for the doubt, in plain words; `None` if the clock is trusted.
-    #[must_use]
-    pub fn get(&self) -> Option<String> {
-        self.0
-            .lock()
-            .expect("no holder of this lock panics")
-            .clone()
-    }
-}

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use vocative_channels::backoff::Backoff;
 use vocative_contract::error::ChannelError;
@@ -14,29 +13,19 @@ const RETRY_MAX_MS: u64 = 120_000;
 /// A page is given up after this many answers of unknown outcome, so that it does not block other pages.
 const UNKNOWN_MAX: u32 = 8;
 
-/// Why a part of the history was not read.
-#[derive(Debug)]
-pub(super) enum UnreadHistory {
-    /// It may not be read, in the platform's words.
-    Refused(String),
-    /// The daemon stops.
-    Stopped,
-}
+/// Why a part of the history may not be read, in the platform's words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HistoryRefused(pub(super) String);
 
 /// Asks until there is an answer. Reading changes nothing, so any failure may be tried again.
-pub(super) async fn ask<T, F>(
-    channel: &str,
-    cancel: &CancellationToken,
-    question: impl Fn() -> F,
-) -> Result<T, UnreadHistory>
+pub(super) async fn ask<T, F>(channel: &str, question: impl Fn() -> F) -> Result<T, HistoryRefused>
 where
     F: Future<Output = Result<T, ChannelError>>,
 {
     let mut backoff = Backoff::new(RETRY_FIRST_MS, RETRY_MAX_MS);
     let mut unknown = 0;
     loop {
-        let answer = cancel.run_until_cancelled(question()).await;
-        let wait_ms = match answer.ok_or(UnreadHistory::Stopped)? {
+        let wait_ms = match question().await {
             Ok(answer) => return Ok(answer),
             Err(ChannelError::RetryAfter { wait_ms, operation }) => {
                 debug!(channel.id = %channel, operation, wait_ms, "the platform asks to read more slowly");
@@ -44,12 +33,12 @@ where
             }
             Err(
                 ChannelError::ChatRefused { reason, .. } | ChannelError::Rejected { reason, .. },
-            ) => return Err(UnreadHistory::Refused(reason)),
+            ) => return Err(HistoryRefused(reason)),
             Err(ChannelError::ChatMoved { .. }) => {
-                return Err(UnreadHistory::Refused("it has another id".to_owned()));
+                return Err(HistoryRefused("it has another id".to_owned()));
             }
             Err(cause @ ChannelError::OutcomeUnknown { .. }) if unknown == UNKNOWN_MAX => {
-                return Err(UnreadHistory::Refused(cause.reason()));
+                return Err(HistoryRefused(cause.reason()));
             }
             Err(cause) => {
                 unknown += u32::from(matches!(cause, ChannelError::OutcomeUnknown { .. }));
@@ -58,15 +47,6 @@ where
                 wait_ms
             }
         };
-        pause(wait_ms, cancel).await?;
+        tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     }
-}
-
-/// Waits, unless the daemon stops.
-pub(super) async fn pause(wait_ms: u64, cancel: &CancellationToken) -> Result<(), UnreadHistory> {
-    let sleep = tokio::time::sleep(Duration::from_millis(wait_ms));
-    cancel
-        .run_until_cancelled(sleep)
-        .await
-        .ok_or(UnreadHistory::Stopped)
 }

@@ -1,4 +1,5 @@
-//! Watches one account: opens a hole when the connection is lost, and has it read when there is a connection again.
+//! Watches one account: opens a hole when the connection is lost, and queues the job that reads it when there is a
+//! connection again.
 //!
 //! It stands between adapter and intake. What is heard after a loss is captured only after the hole was stored: a
 //! newer turn must never make an older hole look closed.
@@ -7,6 +8,7 @@
 //! six minutes), however long the disk is full. The loss can't be stored while writes fail, so it is kept in memory
 //! until the first write that works; until then nothing counts as heard, and a restart reads from there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,13 +20,14 @@ use vocative_contract::channel::{Accepted, BoxFuture, ConnectionState, Intake, I
 use vocative_contract::envelope::{Envelope, Event};
 use vocative_contract::history::HistoryReader;
 
-use super::asking::UnreadHistory;
 use super::bounds::CatchupBounds;
 use super::pass::Pass;
 use super::room::ChatReader;
 use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
+use vocative_core::job::Job;
+use vocative_core::queueing::Outcome;
 use vocative_store::contract::AccountReach;
 use vocative_store::{ReadingBack, Store, StoreError};
 
@@ -69,6 +72,8 @@ pub struct CatchupKeeper {
     /// Whether there is something to read.
     is_behind: AtomicBool,
     opening: Mutex<Option<AccountReach>>,
+    /// Notified when the job is queued.
+    jobs: Arc<Notify>,
     /// How often storing a loss failed.
     failures: AtomicU64,
     wake: Notify,
@@ -85,6 +90,7 @@ impl CatchupKeeper {
         store: Store<ReadingBack>,
         bounds: CatchupBounds,
         clock: Clock,
+        jobs: Arc<Notify>,
     ) -> Self {
         Self {
             channel,
@@ -104,6 +110,7 @@ impl CatchupKeeper {
             deaf: Notify::new(),
             is_behind: AtomicBool::new(true),
             opening: Mutex::default(),
+            jobs,
             failures: AtomicU64::new(0),
             wake: Notify::new(),
         }
@@ -145,36 +152,29 @@ impl CatchupKeeper {
         self.losses.load(Ordering::SeqCst) != self.written.load(Ordering::SeqCst)
     }
 
-    /// Reads missed messages whenever there are some, until cancelled.
+    /// Has missed messages read whenever there are some, until cancelled.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
-        let reader = ChatReader {
-            channel: self.channel.clone(),
-            account: self.account,
-            history: Arc::clone(&self.history),
-            intake: Arc::clone(&self.intake),
-            store: self.store.clone(),
-            clock: Arc::clone(&self.clock),
-            cancel: cancel.clone(),
-        };
-        // A pass of the previous process may not have ended.
+        // A job of the previous process may have ended with it.
         self.is_behind.store(true, Ordering::SeqCst);
+        cancel.run_until_cancelled(self.keep_looking()).await;
+    }
+
+    async fn keep_looking(&self) {
         let mut is_failing = false;
         loop {
             tokio::select! {
                 biased;
-                () = cancel.cancelled() => return,
                 () = self.wake.notified() => {}
                 () = tokio::time::sleep(self.note_every()) => {}
             }
             if !self.is_connected.load(Ordering::SeqCst) {
                 continue;
             }
-            match self.look(&reader).await {
-                Err(LookFailure::Stopped) => return,
-                Err(LookFailure::Store(cause)) if is_failing => {
+            match self.look().await {
+                Err(cause) if is_failing => {
                     debug!(channel.id = %self.channel, error = %cause, "it still could not be noted");
                 }
-                Err(LookFailure::Store(cause)) => {
+                Err(cause) => {
                     is_failing = true;
                     warn!(channel.id = %self.channel, error = %cause, "it could not be noted how far history is known; trying again");
                 }
@@ -192,19 +192,55 @@ impl CatchupKeeper {
         Duration::from_millis(every_ms.unsigned_abs())
     }
 
-    async fn look(&self, reader: &ChatReader) -> Result<(), LookFailure> {
-        let reach = self.open().await?;
-        if !self.is_behind.swap(false, Ordering::SeqCst) {
-            return self.keep_listening(reader).await;
+    async fn look(&self) -> Result<(), StoreError> {
+        self.open().await?;
+        let job = Job::ReadBack {
+            account: self.account,
+        };
+        if self.is_behind.swap(false, Ordering::SeqCst) {
+            let queued = self.store.request_read_back(self.account, (self.clock)());
+            let note_behind = |_: &StoreError| self.is_behind.store(true, Ordering::SeqCst);
+            queued.await.inspect_err(note_behind)?;
+            self.jobs.notify_one();
+            Ok(())
+        } else if self.store.is_queued(job).await? {
+            // What the job has not read yet would look like something that the connection did not report.
+            Ok(())
+        } else {
+            self.keep_listening().await
         }
+    }
+
+    fn reader(&self) -> ChatReader {
+        ChatReader {
+            channel: self.channel.clone(),
+            account: self.account,
+            history: Arc::clone(&self.history),
+            intake: Arc::clone(&self.intake),
+            store: self.store.clone(),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+
+    /// The job: reads what was missed since the last loss. Killed anywhere and begun again, it makes the same turns.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn read_back(&self) -> Result<Outcome, StoreError> {
+        // Without a connection the job goes; it is queued again once there is one.
+        if !self.is_connected.load(Ordering::SeqCst) {
+            return Ok(Outcome::Done);
+        }
+        let Some(reach) = self.open().await? else {
+            return Ok(Outcome::Done);
+        };
         let began_ms = (self.clock)();
         let pass = Pass {
-            reader,
+            reader: &self.reader(),
             began_ms,
             bounds: &self.bounds,
             is_lost: &|| self.is_lost(),
         };
-        let Some(reach) = reach else { return Ok(()) };
         pass.run(reach).await?;
         self.told_at_ms.store(began_ms, Ordering::SeqCst);
         self.heard_ms.fetch_max(began_ms, Ordering::SeqCst);
@@ -212,13 +248,13 @@ impl CatchupKeeper {
         if let Some(open) = open.as_mut().filter(|open| open.epoch == reach.epoch) {
             open.unread_from_ms = None;
         }
-        Ok(())
+        Ok(Outcome::Done)
     }
 
     /// While nothing is to be read: stores the horizon, and doubts the connection when it is quiet.
     ///
     /// Only events from the platform count as heard, not that a connection is up: it may be up and deaf.
-    async fn keep_listening(&self, reader: &ChatReader) -> Result<(), LookFailure> {
+    async fn keep_listening(&self) -> Result<(), StoreError> {
         let now_ms = (self.clock)();
         let heard_ms = self.horizon_ms(now_ms);
         if self.noted_ms.load(Ordering::SeqCst) != heard_ms {
@@ -231,7 +267,7 @@ impl CatchupKeeper {
         if deaf_after_ms == 0 || now_ms - quiet_since_ms < deaf_after_ms {
             return Ok(());
         }
-        if !self.misses_something(reader, told_at_ms, now_ms).await? {
+        if !self.misses_something(told_at_ms, now_ms).await? {
             self.doubted_at_ms.store(now_ms, Ordering::SeqCst);
             return Ok(());
         }
@@ -251,18 +287,13 @@ impl CatchupKeeper {
     }
 
     /// Whether something was said since in the most recently heard chats that the platform should have reported.
-    async fn misses_something(
-        &self,
-        reader: &ChatReader,
-        told_at_ms: i64,
-        now_ms: i64,
-    ) -> Result<bool, LookFailure> {
+    async fn misses_something(&self, told_at_ms: i64, now_ms: i64) -> Result<bool, StoreError> {
         let chats = self.store.chats_to_read(self.account).await?;
         let places = chats.into_iter().map(|chat| chat.place());
         let served = places.filter(|place| self.intake.serves(place));
         let (from_ms, until_ms) = (told_at_ms + TELLING_MS, now_ms - TELLING_MS);
         for place in served.take(DOUBTED_CHATS) {
-            for said in reader.newest(&place, from_ms, until_ms).await? {
+            for said in self.reader().newest(&place, from_ms, until_ms).await {
                 let is_known = self
                     .store
                     .is_captured(self.account, place.chat.clone(), said);
@@ -315,29 +346,30 @@ impl CatchupKeeper {
     }
 }
 
+/// The keepers of the accounts whose platform has a history, for the job that reads back. Cloning shares them.
+#[derive(Clone, Default)]
+pub struct Keepers(Arc<std::sync::Mutex<HashMap<AccountId, Arc<CatchupKeeper>>>>);
+
+impl Keepers {
+    /// Adds an account's keeper, or replaces it.
+    pub fn set(&self, keeper: &Arc<CatchupKeeper>) {
+        let mut keepers = self.0.lock().expect("no holder of this lock panics");
+        keepers.insert(keeper.account, Arc::clone(keeper));
+    }
+
+    /// An account's keeper.
+    #[must_use]
+    pub fn get(&self, account: AccountId) -> Option<Arc<CatchupKeeper>> {
+        let keepers = self.0.lock().expect("no holder of this lock panics");
+        keepers.get(&account).cloned()
+    }
+}
+
 /// A noted time; 0 if it is in the future, because a clock was ahead then.
 fn past(noted: &AtomicI64, now_ms: i64) -> i64 {
     let forget = |noted_ms: i64| (noted_ms > now_ms + AHEAD_MS).then_some(0);
     let forgotten = noted.fetch_update(Ordering::SeqCst, Ordering::SeqCst, forget);
     forgotten.map_or_else(|noted_ms| noted_ms, |_| 0)
-}
-
-/// Why a check failed.
-enum LookFailure {
-    Store(StoreError),
-    Stopped,
-}
-
-impl From<UnreadHistory> for LookFailure {
-    fn from(_: UnreadHistory) -> Self {
-        Self::Stopped
-    }
-}
-
-impl From<StoreError> for LookFailure {
-    fn from(cause: StoreError) -> Self {
-        Self::Store(cause)
-    }
 }
 
 impl Intake for CatchupKeeper {

@@ -4,7 +4,7 @@
 //! last heard; a chat that the bot joined is read backwards. Both go through the same intake as live events, by the
 //! same identities, while live events flow. Knows nothing of models, prompts or sending.
 //!
-//! Reading order: `bounds`, `keeper` (what is to be read, and when), `pass` (all chats), `room` (one chat), `asking`
+//! Reading order: `bounds`, `keeper` (when is to be read; the job that does), `pass` (all chats), `room` (one chat), `asking`
 //! (one page), `words` (the timeline's texts about gaps).
 
 mod asking;

@@ -8,7 +8,7 @@ use vocative_contract::channel::BoxFuture;
 use vocative_contract::crash;
 use vocative_contract::envelope::Place;
 
-use super::asking::{UnreadHistory, ask, pause};
+use super::asking::{HistoryRefused, ask};
 use super::bounds::CatchupBounds;
 use super::room::{ChatRead, ChatReader, ReadSpan, ThreadToRead};
 use super::words;
@@ -32,14 +32,30 @@ const ROOT_PAGES_MAX: usize = 100;
 /// How long before a loss replies in threads are read again, in milliseconds, because they may have been edited
 /// meanwhile. History can only be asked for messages by when they were written.
 const EDITED_MS: i64 = 900_000;
-/// The wait between attempts when the store fails, in milliseconds.
-const STORE_RETRY_MS: u64 = 2_000;
 
 /// What became of a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChatOutcome {
     Read,
     Refused,
+}
+
+/// Why a chat was not read.
+enum ChatFailure {
+    Refused(String),
+    Store(StoreError),
+}
+
+impl From<HistoryRefused> for ChatFailure {
+    fn from(HistoryRefused(reason): HistoryRefused) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl From<StoreError> for ChatFailure {
+    fn from(cause: StoreError) -> Self {
+        Self::Store(cause)
+    }
 }
 
 /// One pass.
@@ -55,10 +71,13 @@ pub(super) struct Pass<'a> {
 impl Pass<'_> {
     /// Reads everything to be read since the last loss. If it is killed anywhere and begun again, the resulting turns
     /// are the same.
-    pub(super) async fn run(&self, reach: AccountReach) -> Result<(), UnreadHistory> {
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub(super) async fn run(&self, reach: AccountReach) -> Result<(), StoreError> {
         let (reader, store) = (self.reader, &self.reader.store);
         let places = self.list(reach).await?;
-        let chats = self.kept(|| store.chats_to_read(reader.account)).await?;
+        let chats = store.chats_to_read(reader.account).await?;
         let chats: Vec<(ChatReach, Place)> = chats
             .into_iter()
             .map(|chat| {
@@ -72,7 +91,7 @@ impl Pass<'_> {
             .collect();
         let mut refused = HashSet::new();
         if self.bounds.catches_up() {
-            let mut reading: Vec<BoxFuture<'_, Result<ChatOutcome, UnreadHistory>>> = Vec::new();
+            let mut reading: Vec<BoxFuture<'_, Result<ChatOutcome, StoreError>>> = Vec::new();
             for (chat, place) in &chats {
                 reading.push(Box::pin(self.catch_up(reach, chat, place)));
             }
@@ -85,7 +104,8 @@ impl Pass<'_> {
         // A loss during the pass concerns chats that were read before it: the hole stays for another pass.
         if !(self.is_lost)() {
             let now_ms = (reader.clock)();
-            self.kept(|| store.close_reach(reader.account, reach.epoch, now_ms))
+            store
+                .close_reach(reader.account, reach.epoch, now_ms)
                 .await?;
         }
         reader.intake.report_old_triggers();
@@ -101,16 +121,15 @@ impl Pass<'_> {
     }
 
     /// The chats that the bot is in. If they can't be listed, the chats that were heard before.
-    async fn list(&self, reach: AccountReach) -> Result<BTreeMap<String, Place>, UnreadHistory> {
+    async fn list(&self, reach: AccountReach) -> Result<BTreeMap<String, Place>, StoreError> {
         let reader = self.reader;
-        let listed = ask(&reader.channel, &reader.cancel, || reader.history.chats()).await;
+        let listed = ask(&reader.channel, || reader.history.chats()).await;
         let listed = match listed {
             Ok(listed) => listed,
-            Err(UnreadHistory::Refused(reason)) => {
+            Err(HistoryRefused(reason)) => {
                 warn!(channel.id = %reader.channel, reason, "chats can't be listed; those that were heard before are read");
                 Vec::new()
             }
-            Err(UnreadHistory::Stopped) => return Err(UnreadHistory::Stopped),
         };
         let served = listed
             .into_iter()
@@ -120,11 +139,10 @@ impl Pass<'_> {
         let until_ms = reach.unread_from_ms.unwrap_or_else(|| (reader.clock)());
         let until_ms = Some(until_ms).filter(|_| self.bounds.backfills());
         let chats: Vec<String> = places.keys().cloned().collect();
-        self.kept(|| {
-            let chats = chats.clone();
-            reader.store.note_chats(reader.account, chats, until_ms)
-        })
-        .await?;
+        reader
+            .store
+            .note_chats(reader.account, chats, until_ms)
+            .await?;
         Ok(places)
     }
 
@@ -133,7 +151,7 @@ impl Pass<'_> {
         reach: AccountReach,
         chat: &ChatReach,
         place: &Place,
-    ) -> Result<ChatOutcome, UnreadHistory> {
+    ) -> Result<ChatOutcome, StoreError> {
         let now_ms = (self.reader.clock)();
         let Some(missed_from_ms) = missed_from_ms(reach, chat, now_ms) else {
             return Ok(ChatOutcome::Read);
@@ -147,16 +165,15 @@ impl Pass<'_> {
                 // Our estimate of the platform's time may be ahead: messages sent after the page was made would count
                 // as read.
                 let through_ms = now_ms - CLOCK_SKEW_MS;
-                self.kept(|| {
-                    let chat = place.chat.clone();
-                    reader.store.note_read(reader.account, chat, through_ms)
-                })
-                .await?;
+                reader
+                    .store
+                    .note_read(reader.account, place.chat.clone(), through_ms)
+                    .await?;
                 crash::point("catch-up.after-commit");
                 self.tell_cut(place, missed_from_ms, now_ms, read).await?;
                 Ok(ChatOutcome::Read)
             }
-            Err(UnreadHistory::Refused(reason)) => {
+            Err(ChatFailure::Refused(reason)) => {
                 let text = words::unread(missed_from_ms, now_ms, &reason);
                 let gap = self.gap(place, now_ms, text, reason, now_ms);
                 self.tell(HistoryGap {
@@ -167,7 +184,7 @@ impl Pass<'_> {
                 .await?;
                 Ok(ChatOutcome::Refused)
             }
-            Err(UnreadHistory::Stopped) => Err(UnreadHistory::Stopped),
+            Err(ChatFailure::Store(cause)) => Err(cause),
         }
     }
 
@@ -177,7 +194,7 @@ impl Pass<'_> {
         missed_from_ms: i64,
         floor_ms: i64,
         now_ms: i64,
-    ) -> Result<(ChatRead, bool), UnreadHistory> {
+    ) -> Result<(ChatRead, bool), ChatFailure> {
         let reader = self.reader;
         let is_older = missed_from_ms < floor_ms
             && reader.is_anything(place, missed_from_ms, floor_ms).await?;
@@ -187,19 +204,24 @@ impl Pass<'_> {
             true => floor_ms.max(from_ms.saturating_sub(ACTIVE_MS)),
             false => floor_ms,
         };
-        let active = self
-            .kept(|| {
-                let (store, chat) = (&reader.store, place.chat.clone());
-                store.active_threads(reader.account, chat, active_from_ms, OLD_THREADS_MAX)
-            })
+        let (store, chat) = (&reader.store, &place.chat);
+        let active = store
+            .active_threads(
+                reader.account,
+                chat.clone(),
+                active_from_ms,
+                OLD_THREADS_MAX,
+            )
             .await?;
         let edited_from_ms = floor_ms.max(from_ms.saturating_sub(EDITED_MS));
         // An edit does not make a thread active: a question in a recently asked thread may have been edited.
-        let asked = self
-            .kept(|| {
-                let (store, chat) = (&reader.store, place.chat.clone());
-                store.asked_threads(reader.account, chat, edited_from_ms, OLD_THREADS_MAX)
-            })
+        let asked = store
+            .asked_threads(
+                reader.account,
+                chat.clone(),
+                edited_from_ms,
+                OLD_THREADS_MAX,
+            )
             .await?;
         let thread = |root: String, is_asked_in| ThreadToRead {
             root_sent_at_ms: sent_at_ms_of(&root),
@@ -235,7 +257,7 @@ impl Pass<'_> {
         missed_from_ms: i64,
         now_ms: i64,
         (read, is_older): (ChatRead, bool),
-    ) -> Result<(), UnreadHistory> {
+    ) -> Result<(), StoreError> {
         let bounds = self.bounds;
         if let Some(cut_at_ms) = read.cut_at_ms {
             let text = words::too_many(missed_from_ms, cut_at_ms, bounds);
@@ -255,13 +277,15 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn backfill(&self, place: &Place, joined_ms: i64) -> Result<(), UnreadHistory> {
+    async fn backfill(&self, place: &Place, joined_ms: i64) -> Result<(), StoreError> {
         let now_ms = (self.reader.clock)();
         match self.read_before(place, joined_ms).await {
             Ok(cut_at_ms) => {
-                let (reader, chat) = (self.reader, place.chat.clone());
-                let kept = self.kept(|| reader.store.note_backfilled(reader.account, chat.clone()));
-                kept.await?;
+                let reader = self.reader;
+                reader
+                    .store
+                    .note_backfilled(reader.account, place.chat.clone())
+                    .await?;
                 let Some(cut_at_ms) = cut_at_ms else {
                     return Ok(());
                 };
@@ -270,7 +294,7 @@ impl Pass<'_> {
                 self.tell(self.gap(place, cut_at_ms, text, reason, now_ms))
                     .await
             }
-            Err(UnreadHistory::Refused(reason)) => {
+            Err(HistoryRefused(reason)) => {
                 let text = words::before_unread(joined_ms, &reason);
                 let gap = self.gap(place, joined_ms, text, reason, now_ms);
                 self.tell(HistoryGap {
@@ -279,7 +303,6 @@ impl Pass<'_> {
                 })
                 .await
             }
-            Err(UnreadHistory::Stopped) => Err(UnreadHistory::Stopped),
         }
     }
 
@@ -288,7 +311,7 @@ impl Pass<'_> {
         &self,
         place: &Place,
         joined_ms: i64,
-    ) -> Result<Option<i64>, UnreadHistory> {
+    ) -> Result<Option<i64>, HistoryRefused> {
         let from_ms = self.bounds.backfill_from_ms(joined_ms);
         let read = self
             .reader
@@ -333,26 +356,10 @@ impl Pass<'_> {
         }
     }
 
-    async fn tell(&self, gap: HistoryGap) -> Result<(), UnreadHistory> {
+    async fn tell(&self, gap: HistoryGap) -> Result<(), StoreError> {
         let reader = self.reader;
         warn!(channel.id = %reader.channel, chat.id = %gap.place.chat, reason = gap.reason, "something is missing in a chat; its timeline says so");
-        self.kept(|| reader.store.note_gap(gap.clone())).await
-    }
-
-    /// Repeats a job on the store until it succeeds.
-    async fn kept<T, F>(&self, job: impl Fn() -> F) -> Result<T, UnreadHistory>
-    where
-        F: Future<Output = Result<T, StoreError>>,
-    {
-        loop {
-            match job().await {
-                Ok(done) => return Ok(done),
-                Err(cause) => {
-                    warn!(channel.id = %self.reader.channel, error = %cause, "the store failed while history was read; trying again");
-                    pause(STORE_RETRY_MS, &self.reader.cancel).await?;
-                }
-            }
-        }
+        reader.store.note_gap(gap).await
     }
 }
 

@@ -6,16 +6,16 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use vocative_channels::backoff::Backoff;
 use vocative_contract::crash;
 use vocative_contract::envelope::{Event, Place};
 use vocative_contract::history::{HistoryPage, HistoryReader, HistoryRequest, PastMessage};
 
-use super::asking::{UnreadHistory, ask, pause};
+use super::asking::{HistoryRefused, ask};
 use crate::capture::clock::Clock;
 use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
@@ -44,7 +44,6 @@ pub(super) struct ChatReader {
     pub(super) intake: Arc<ChannelIntake>,
     pub(super) store: Store<ReadingBack>,
     pub(super) clock: Clock,
-    pub(super) cancel: CancellationToken,
 }
 
 /// The part of a chat that is read.
@@ -107,7 +106,7 @@ struct HistoryWalk {
 
 impl ChatReader {
     /// Reads a span of a chat. Reading it again changes nothing.
-    pub(super) async fn read(&self, span: &ReadSpan) -> Result<ChatRead, UnreadHistory> {
+    pub(super) async fn read(&self, span: &ReadSpan) -> Result<ChatRead, HistoryRefused> {
         let mut walk = self.walk(span, span.from_ms, span.roots_from_ms).await?;
         let seen_from_ms = walk.seen_from_ms;
         let mut read = ChatRead {
@@ -116,12 +115,12 @@ impl ChatReader {
         };
         let mut threads = std::mem::take(&mut walk.threads);
         let changed = std::mem::take(&mut walk.changed);
-        self.take(changed.into_iter().rev(), span).await?;
+        self.take(changed.into_iter().rev(), span).await;
         loop {
             let newest_ms = walk.kept.front().map(|message| message.sent_at_ms);
             read.messages += walk.kept.len();
             self.take(std::mem::take(&mut walk.kept).into_iter().rev(), span)
-                .await?;
+                .await;
             match newest_ms.filter(|_| walk.is_more) {
                 Some(newest_ms) => walk = self.walk(span, newest_ms, newest_ms).await?,
                 None => break,
@@ -151,7 +150,7 @@ impl ChatReader {
         place: &Place,
         from_ms: i64,
         until_ms: i64,
-    ) -> Result<bool, UnreadHistory> {
+    ) -> Result<bool, HistoryRefused> {
         let mut request = request(place, from_ms, until_ms);
         request.limit = 1;
         let page = self.page(&request).await?;
@@ -159,21 +158,13 @@ impl ChatReader {
     }
 
     /// The ids of the newest messages of others in a span; none if it can't be read.
-    pub(super) async fn newest(
-        &self,
-        place: &Place,
-        from_ms: i64,
-        until_ms: i64,
-    ) -> Result<Vec<String>, UnreadHistory> {
+    pub(super) async fn newest(&self, place: &Place, from_ms: i64, until_ms: i64) -> Vec<String> {
         let mut request = request(place, from_ms, until_ms);
         request.limit = NEWEST;
-        let page = match self.page(&request).await {
-            Err(UnreadHistory::Refused(_)) => HistoryPage::default(),
-            page => page?,
-        };
+        let page = self.page(&request).await.unwrap_or_default();
         let is_said = |message: &PastMessage| matches!(message.envelope.event, Event::Posted(_));
         let messages = page.messages.into_iter().filter(is_said);
-        Ok(messages.map(|message| message.message_id).collect())
+        messages.map(|message| message.message_id).collect()
     }
 
     async fn walk(
@@ -181,7 +172,7 @@ impl ChatReader {
         span: &ReadSpan,
         from_ms: i64,
         roots_from_ms: i64,
-    ) -> Result<HistoryWalk, UnreadHistory> {
+    ) -> Result<HistoryWalk, HistoryRefused> {
         let mut walk = HistoryWalk {
             seen_from_ms: span.until_ms,
             ..HistoryWalk::default()
@@ -218,7 +209,7 @@ impl ChatReader {
         span: &ReadSpan,
         thread: String,
         read: &mut ChatRead,
-    ) -> Result<(), UnreadHistory> {
+    ) -> Result<(), HistoryRefused> {
         let is_root = |message: &PastMessage| message.message_id == thread;
         let is_since = |message: &PastMessage| {
             let changed_ms = message.edited_at_ms.unwrap_or(message.sent_at_ms);
@@ -237,7 +228,7 @@ impl ChatReader {
             }
             messages.truncate(left);
             read.messages += messages.len();
-            self.take(messages.into_iter(), span).await?;
+            self.take(messages.into_iter(), span).await;
             request.cursor = page.next_cursor;
             if request.cursor.is_none() || read.cut_at_ms.is_some() && left == 0 {
                 return Ok(());
@@ -245,31 +236,22 @@ impl ChatReader {
         }
     }
 
-    async fn page(&self, request: &HistoryRequest) -> Result<HistoryPage, UnreadHistory> {
-        let page = ask(&self.channel, &self.cancel, || self.history.page(request)).await;
+    async fn page(&self, request: &HistoryRequest) -> Result<HistoryPage, HistoryRefused> {
+        let page = ask(&self.channel, || self.history.page(request)).await;
         crash::point("catch-up.page-read");
         page
     }
 
     /// Hands messages to the intake in their order, many in parallel.
-    async fn take(
-        &self,
-        messages: impl Iterator<Item = PastMessage>,
-        span: &ReadSpan,
-    ) -> Result<(), UnreadHistory> {
+    async fn take(&self, messages: impl Iterator<Item = PastMessage>, span: &ReadSpan) {
         let mut messages = messages.peekable();
         while messages.peek().is_some() {
             let together: Vec<PastMessage> = messages.by_ref().take(AT_ONCE).collect();
-            self.take_together(&together, span).await?;
+            self.take_together(&together, span).await;
         }
-        Ok(())
     }
 
-    async fn take_together(
-        &self,
-        messages: &[PastMessage],
-        span: &ReadSpan,
-    ) -> Result<(), UnreadHistory> {
+    async fn take_together(&self, messages: &[PastMessage], span: &ReadSpan) {
         let mut backoff = Backoff::new(STORE_RETRY_FIRST_MS, STORE_RETRY_MAX_MS);
         loop {
             let now_ms = (self.clock)();
@@ -279,11 +261,11 @@ impl ChatReader {
                 self.intake.take_back(envelope, origin_of(message, span))
             });
             let Some(cause) = join_all(taken).await.into_iter().find_map(Result::err) else {
-                return Ok(());
+                return;
             };
             let wait_ms = backoff.next_ms();
             warn!(channel.id = %self.channel, error = %cause, wait_ms, "what was read could not be stored; trying again");
-            pause(wait_ms, &self.cancel).await?;
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         }
     }
 }

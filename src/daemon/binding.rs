@@ -60,10 +60,12 @@ async fn bind(
             shared.store.only(),
             wiring::bounds(&shared.config()),
             shared.time.clock_of(&name),
+            Arc::clone(&shared.wake.jobs),
         ))
     });
     if let Some(keeper) = &keeper {
         keeper.begin().await?;
+        shared.keepers.set(keeper);
     }
     let gate = Arc::clone(intake.gate());
     let heard: Arc<dyn Intake> = match &keeper {

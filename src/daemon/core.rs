@@ -32,6 +32,7 @@ use crate::jobs::handlers::{Handlers, WalkedAt};
 use crate::jobs::worker::JobWorker;
 use crate::knowledge::KnowledgeKeeper;
 use crate::learning::Learner;
+use crate::retention::expiring::Retention;
 use crate::summary::summarizer::Summarizer;
 use crate::summary::titling::Titler;
 use crate::tools::mcp::McpServers;
@@ -276,12 +277,27 @@ fn job_worker(
             learner: learner(shared),
             summarizer: summarizer(shared),
             titler: titler(shared),
+            keepers: shared.keepers.clone(),
+            retention: retention(shared, config),
             registry: shared.registry.clone(),
             clock: Arc::clone(&shared.clock),
         },
         owner,
         wake: Arc::clone(&shared.wake.jobs),
         clock: Arc::clone(&shared.clock),
+    }
+}
+
+fn retention(shared: &Arc<Shared>, config: &Config) -> Retention {
+    let (in_force, time) = (Arc::clone(shared), shared.time.clone());
+    Retention {
+        store: shared.store.only(),
+        config: Arc::new(move || in_force.config()),
+        agreement: Arc::new(move || time.agreement()),
+        time_doubt: shared.time_doubt.clone(),
+        clock: Arc::clone(&shared.clock),
+        raw_kept_ms: i64::from(config.store.debug_raw_hours) * 3_600_000,
+        looks: Mutex::default(),
     }
 }
 

@@ -2,10 +2,9 @@
 //!
 //! Reading order: `start` (everything together), `core` (the workers), `time` (whose clock counts), `loops` (what
 //! ends with the daemon), `shared` (what channels share), `binding` (an identified channel), `supervise` (one
-//! channel), `surface`, `names` (look-ups), `wiring` (configuration to rooms), `listeners`, `housekeeping`, `aging`
-//! (what may be deleted by age), `system` (signals and systemd), `confinement` (restricts access to the file system).
+//! channel), `surface`, `names` (look-ups), `wiring` (configuration to rooms), `listeners`, `housekeeping`, `system`
+//! (signals and systemd), `confinement` (restricts access to the file system).
 
-mod aging;
 mod api_channel;
 mod binding;
 pub mod confinement;

@@ -8,13 +8,13 @@ use tracing::warn;
 use vocative_contract::channel::{Announcement, Channel, Intake};
 use vocative_contract::identity::{Identity, Platform};
 
-use crate::admin::health::TimeDoubt;
 use crate::agent::models::Models;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
 use crate::capture::gate::Gate;
 use crate::capture::inbound::{ChannelIntake, Counter, Keeping};
 use crate::capture::wake::Wake;
+use crate::catchup::keeper::Keepers;
 use crate::config::{Config, Secrets};
 use crate::counters::Counters;
 use crate::daemon::names::NameFinder;
@@ -23,6 +23,7 @@ use crate::daemon::surface::Surface;
 use crate::daemon::time::Timekeeper;
 use crate::daemon::wiring::{self, WiringError};
 use crate::delivery::rooms::{Posters, Room, Rooms};
+use crate::retention::aging::TimeDoubt;
 use crate::skills::Shelf;
 use crate::tools::mcp::McpServers;
 use vocative_core::counted::counted;
@@ -37,6 +38,7 @@ pub(super) struct Shared {
     pub(super) rooms: Rooms,
     pub(super) posters: Posters,
     pub(super) names: NameFinder,
+    pub(super) keepers: Keepers,
     pub(super) registry: Registry,
     pub(super) models: Models,
     servers: McpServers,
@@ -88,6 +90,7 @@ impl Shared {
             names: NameFinder::new(store.only(), rooms.clone()),
             rooms,
             posters: Posters::default(),
+            keepers: Keepers::default(),
             servers,
             skills: Shelf::new(&config.skill_folders),
             models: Models::new(store.only(), registry.clone(), wake.clone(), time.clock()),

@@ -203,7 +203,7 @@ impl Daemon {
             let loops = core.loops.clone();
             tokio::spawn(loops.keep("webhooks", rest.clone(), serving))
         });
-        start_rest(&core, &config, pulse, &rest);
+        start_rest(&core, pulse, &rest);
         Ok(Self {
             core,
             operations,
@@ -343,7 +343,7 @@ fn channels(config: &Config, secrets: &Secrets) -> Result<Vec<NamedChannel>, Wir
 }
 
 /// Name look-ups, the watchdog, and housekeeping.
-fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationToken) {
+fn start_rest(core: &Core, pulse: Pulse, rest: &CancellationToken) {
     let (shared, loops) = (&core.shared, &core.loops);
     let store = shared.store.clone();
     let names = shared.names.clone();
@@ -351,8 +351,7 @@ fn start_rest(core: &Core, config: &Config, pulse: Pulse, rest: &CancellationTok
     tokio::spawn(loops.clone().keep("names", rest.clone(), names));
     tokio::spawn(beat(pulse.clone(), rest.clone()));
     tokio::spawn(system::keep_watchdog(store.reader(), pulse, rest.clone()));
-    let raw_kept_ms = i64::from(config.store.debug_raw_hours) * 3_600_000;
-    let house = keep_house(Arc::clone(shared), raw_kept_ms, rest.clone());
+    let house = keep_house(Arc::clone(shared), rest.clone());
     tokio::spawn(loops.clone().keep("housekeeping", rest.clone(), house));
 }
 

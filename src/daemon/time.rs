@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use vocative_contract::clock::{PlatformClock, Wall};
 
 use crate::capture::clock::Clock;
+use crate::retention::aging::Agreement;
 
 /// If clocks are further apart than this, in milliseconds, no data is deleted by age.
 const DISPUTED_MS: i64 = 600_000;
@@ -18,22 +19,6 @@ type PlatformTime = (String, Arc<PlatformClock>);
 pub struct Timekeeper {
     wall: Wall,
     platforms: Arc<RwLock<Vec<PlatformTime>>>,
-}
-
-/// Whether the clocks agree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Agreement {
-    /// No platform has told its time yet.
-    Untold,
-    /// The machine and all platforms that told their time agree.
-    Agreed,
-    /// They disagree: by whose clock, and how far the machine's is ahead of it, in milliseconds.
-    Disputed {
-        /// The channel.
-        channel: String,
-        /// How far the machine's clock is ahead; negative: behind.
-        ahead_ms: i64,
-    },
 }
 
 impl Timekeeper {

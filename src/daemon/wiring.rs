@@ -50,7 +50,7 @@ use vocative_core::prompting::{ClassEstimate, TokenCounter, counter_named};
 use vocative_core::routing::router::RouterForm;
 use vocative_core::sending::after::DeliveryPolicy;
 use vocative_core::sending::policy::LivePolicy;
-use vocative_store::{ExpiryBounds, Store, StoreError};
+use vocative_store::{Store, StoreError};
 
 /// Why the configuration can't be put to work.
 #[derive(Debug, thiserror::Error)]
@@ -740,18 +740,6 @@ fn agent_policy(agent: &config::Agent, is_default: bool, identity: &Identity) ->
         overlap: agent.settings.overlap,
         presence: agent.presence.clone(),
         models: agent.settings.models.clone(),
-    }
-}
-
-/// The times before which a channel's data is deleted.
-#[must_use]
-pub fn expiry(days: config::RetentionDays, now_ms: i64) -> ExpiryBounds {
-    const DAY_MS: i64 = 86_400_000;
-    let before_ms = |days: u32| (days > 0).then(|| now_ms - i64::from(days) * DAY_MS);
-    ExpiryBounds {
-        text_before_ms: before_ms(days.text),
-        raw_before_ms: before_ms(days.raw),
-        runs_before_ms: before_ms(days.runs),
     }
 }
 

@@ -9,16 +9,18 @@ use tracing::{info, warn};
 use crate::agent::desk::InquiryDesk;
 use crate::agent::registry::Registry;
 use crate::capture::clock::Clock;
+use crate::catchup::keeper::Keepers;
 use crate::embeddings::Embeddings;
 use crate::files::fetching::Fetcher;
 use crate::hooks::{AboutApproval, AboutRun, HookTelling};
 use crate::jobs::worker::JobHandler;
 use crate::learning::Learner;
+use crate::retention::expiring::Retention;
 use crate::summary::summarizer::Summarizer;
 use crate::summary::titling::Titler;
 use vocative_core::file::FileState;
 use vocative_core::ids::{AccountId, ErasureId, TellingId};
-use vocative_core::job::{ClaimedJob, Job, JobKind};
+use vocative_core::job::{ClaimedJob, Job, JobKind, JobSubject};
 use vocative_core::queueing::Outcome;
 use vocative_store::{PageWalk, Store, StoreError, Working, contract};
 
@@ -43,6 +45,10 @@ pub struct Handlers {
     pub summarizer: Summarizer,
     /// Has conversations titled.
     pub titler: Titler,
+    /// Read back what was missed.
+    pub keepers: Keepers,
+    /// Deletes old data.
+    pub retention: Retention,
     /// The agents, whose hooks are told.
     pub registry: Registry,
     /// The time.
@@ -84,6 +90,9 @@ impl JobHandler for Handlers {
         if let Err(cause) = self.want_summaries().await {
             warn!(error = %cause, "which conversations are to be summarised could not be read");
         }
+        if let Err(cause) = self.want_expiry().await {
+            warn!(error = %cause, "whether data is older than it is kept could not be read");
+        }
         if let Err(cause) = self.want_titles().await {
             warn!(error = %cause, "which conversations want a title could not be read");
         }
@@ -117,24 +126,19 @@ impl JobHandler for Handlers {
                 self.titler.title(conversation, claimed.attempts).await
             }
             Job::TellHook { telling } => self.tell_hook(telling).await,
+            Job::ReadBack { account } => match self.keepers.get(account) {
+                Some(keeper) => keeper.read_back().await,
+                None => Ok(Outcome::Done),
+            },
+            Job::ExpireData { account } => self.retention.expire(account).await,
         }
     }
 
     fn note_dead(&self, job: &Job, cause: &str) {
-        match job {
-            Job::FetchFile { .. } => self.files.given_up.note(FileState::Failed, cause),
-            Job::TranscribeFile { .. } => self.files.given_up.note_unheard(cause),
-            Job::AnswerInquiry { .. }
-            | Job::Erase { .. }
-            | Job::MergeChats
-            | Job::RemoveContents
-            | Job::EmbedTurns
-            | Job::IndexTurns
-            | Job::CleanPages
-            | Job::ExtractMemories { .. }
-            | Job::SummarizeConversation { .. }
-            | Job::TitleConversation { .. }
-            | Job::TellHook { .. } => {}
+        match job.subject() {
+            JobSubject::File(_) => self.files.given_up.note(FileState::Failed, cause),
+            JobSubject::VoiceNote(_) => self.files.given_up.note_unheard(cause),
+            JobSubject::Inquiry(_) | JobSubject::Telling(_) | JobSubject::Nothing => {}
         }
     }
 }
@@ -204,6 +208,16 @@ impl Handlers {
                 conversation: due.conversation,
             };
             self.enqueue(job, due.account).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks for data that is older than its channel keeps it: growing old triggers no event.
+    async fn want_expiry(&self) -> Result<(), StoreError> {
+        for job in self.retention.due().await? {
+            let now_ms = (self.clock)();
+            // The job has no account: the data of a channel that is not connected goes, too.
+            self.store.enqueue_job(job, None, now_ms).await?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The registry of tables: what becomes of each table's rows, and which of its columns hold what people said.
 //!
-//! The registry is data, and the tests of the store check the database against it: they fail if a table or a text
-//! column of the schema is missing here, or if an erasure, a merge, expiry or a restore does something else than is
-//! declared. `erase --verify` reads it to know where words may be. This file has the types of the declarations; the
+//! The registry is data. Merges, erasures and expiry read the links of a table from it, and `erase --verify` where words
+//! may be. The tests of the store check the database against it: they fail if a table or a text column of the schema is
+//! missing here, or if an act does something else than is declared. This file has the types of the declarations; the
 //! declaration of a table is in the file of `rows` that reads and writes the table.
 
 #![cfg_attr(
@@ -32,6 +32,34 @@ pub(crate) struct StoreTable {
     pub(crate) text: TextColumns,
     /// What becomes of its rows.
     pub(crate) fate: Fate,
+    /// The columns by which a merge, an erasure and expiry find its rows, where nothing else is to be done to them.
+    pub(crate) links: RowLinks,
+}
+
+/// The columns that link the rows of a table to turns, chats and people. The acts read them, so a table that is
+/// declared here needs no statement of its own in them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowLinks {
+    /// Columns with the seq of a turn, each with an index: a merge writes the turn's new seq into them.
+    pub(crate) turns: &'static [&'static str],
+    /// The column with the turn that a row belongs to: the row is deleted when the turn is erased, deleted or expires.
+    pub(crate) owner_turn: Option<&'static str>,
+    /// The column with the person that a row belongs to: the row is deleted when the person is erased.
+    pub(crate) owner_person: Option<&'static str>,
+    /// The column with a chat of few rows: a merge writes the chat that stays into it.
+    pub(crate) chat: Option<&'static str>,
+    /// The column with a conversation of few rows: a merge writes the one that stays into it.
+    pub(crate) conversation: Option<&'static str>,
+}
+
+impl RowLinks {
+    const NONE: Self = Self {
+        turns: &[],
+        owner_turn: None,
+        owner_person: None,
+        chat: None,
+        conversation: None,
+    };
 }
 
 /// Who owns the rows of a table.
@@ -157,6 +185,36 @@ impl StoreTable {
     pub(crate) fn spoken(&self) -> impl Iterator<Item = &'static str> {
         self.text.words.iter().chain(self.text.names).copied()
     }
+
+    /// Its columns with the seq of a turn.
+    pub(crate) const fn follows(mut self, columns: &'static [&'static str]) -> Self {
+        self.links.turns = columns;
+        self
+    }
+
+    /// The column with the turn that a row is deleted with.
+    pub(crate) const fn goes_with_turn(mut self, column: &'static str) -> Self {
+        self.links.owner_turn = Some(column);
+        self
+    }
+
+    /// The column with the person that a row is deleted with.
+    pub(crate) const fn goes_with_person(mut self, column: &'static str) -> Self {
+        self.links.owner_person = Some(column);
+        self
+    }
+
+    /// The column with the chat that a row moves with.
+    pub(crate) const fn moves_with_chat(mut self, column: &'static str) -> Self {
+        self.links.chat = Some(column);
+        self
+    }
+
+    /// The column with the conversation that a row moves with.
+    pub(crate) const fn moves_with_conversation(mut self, column: &'static str) -> Self {
+        self.links.conversation = Some(column);
+        self
+    }
 }
 
 /// Why an erasure leaves a row as it is.
@@ -221,6 +279,7 @@ pub(crate) const fn account(name: &'static str, text: TextColumns, fate: Fate) -
         owner: RowOwner::Account,
         text,
         fate,
+        links: RowLinks::NONE,
     }
 }
 
@@ -236,6 +295,7 @@ pub(crate) const fn nobody(
         owner: RowOwner::Nobody(why),
         text,
         fate,
+        links: RowLinks::NONE,
     }
 }
 

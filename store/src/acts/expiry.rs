@@ -7,16 +7,18 @@
 //! not change meanwhile. Summaries stay: they are the room's memory of the expired turns.
 
 use crate::acts::forgetting::delete_steps_txn;
+use crate::capability::MayWork;
 use crate::contract::Expired;
 use crate::engine::sql::{Connection, params};
 use crate::rows::indexed::in_index;
 use crate::rows::memories::forget_memories_of_turn_txn;
-use crate::rows::networks::expire_states_txn;
+use crate::rows::networks::{expire_states_txn, has_old_states};
 use crate::rows::open::{open_post, open_run};
 use crate::rows::titles::forget_titles_of_turn_txn;
 use vocative_contract::outbound::Part;
 
 use crate::rows::columns::count_from;
+use crate::rows::delete_rows_of_turn_txn;
 use crate::rows::files::forget_files_txn;
 use crate::rows::search_text::unindex_turn_txn;
 use crate::rows::sent_prompts::forget_former_names_txn;
@@ -69,9 +71,41 @@ impl Reader {
         })
         .await
     }
+
+    /// Whether an account has data that is older than its bounds. Data of a chat with an open run or post counts,
+    /// although it expires only later.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn is_anything_old(
+        &self,
+        account: AccountId,
+        bounds: ExpiryBounds,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        self.read(move |connection| is_anything_old(connection, account, bounds, now_ms))
+            .await
+    }
+
+    /// Whether raw events that are kept for debugging were received before a time.
+    ///
+    /// # Errors
+    /// Storage refuses.
+    pub async fn is_raw_old(&self, older_than_ms: i64) -> Result<bool, StoreError> {
+        self.read(move |connection| {
+            let found = connection
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM raw_envelopes
+                                    WHERE reason IS NULL AND received_at_ms < ?1) AS is_old",
+                )?
+                .query_row([older_than_ms], |row| row.get("is_old"))?;
+            Ok(found)
+        })
+        .await
+    }
 }
 
-impl Store {
+impl<C: MayWork> Store<C> {
     /// Expires data of an account that is older than its bounds, at most `share` rows of each class, in batches
     /// with live writes between them.
     ///
@@ -93,7 +127,7 @@ impl Store {
         let mut expired = Expired::default();
         if let Some(before_ms) = bounds.text_before_ms {
             let rooms = self
-                .read(move |connection| rooms_to_expire(connection, account, before_ms))
+                .read(move |connection| rooms_to_expire(connection, account, before_ms, i64::MAX))
                 .await?;
             for room in rooms {
                 let batch =
@@ -116,6 +150,10 @@ impl Store {
             let batch =
                 move |connection: &Connection, max| runs_txn(connection, account, before_ms, max);
             expired.runs = self.in_batches(pass("runs", share), batch).await?;
+            if expired.runs < share {
+                self.write(move |connection| note_runs_txn(connection, account, before_ms, 0))
+                    .await?;
+            }
         }
         Ok(expired)
     }
@@ -193,20 +231,63 @@ fn note_txn(connection: &Connection, pass: ExpiryPass, count: i64) -> Result<(),
     Ok(())
 }
 
-/// Conversations with expired turns, in chats without open runs or posts.
+fn is_anything_old(
+    connection: &Connection,
+    account: AccountId,
+    bounds: ExpiryBounds,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    if let Some(before_ms) = bounds.text_before_ms
+        && (!rooms_to_expire(connection, account, before_ms, 1)?.is_empty()
+            || has_old_states(connection, account, before_ms, now_ms)?)
+    {
+        return Ok(true);
+    }
+    let is_found = |sql, before_ms| -> Result<bool, StoreError> {
+        let mut statement = connection.prepare_cached(sql)?;
+        Ok(statement.query_row(params![account, before_ms], |row| row.get("is_old"))?)
+    };
+    if let Some(before_ms) = bounds.raw_before_ms
+        && is_found(OLD_RAW_SQL, before_ms)?
+    {
+        return Ok(true);
+    }
+    match bounds.runs_before_ms {
+        Some(before_ms) => is_found(OLD_RUNS_SQL, before_ms),
+        None => Ok(false),
+    }
+}
+
+const OLD_RAW_SQL: &str = "SELECT
+     EXISTS (SELECT 1 FROM raw_envelopes WHERE account_id = ?1 AND received_at_ms < ?2)
+     OR EXISTS (SELECT 1 FROM revisions WHERE account_id = ?1 AND replaced_at_ms < ?2)
+     OR EXISTS (SELECT 1 FROM non_messages WHERE account_id = ?1 AND received_at_ms < ?2) AS is_old";
+
+/// Whether there are old runs that no pass of the account has looked at. Those of other accounts count, so that the
+/// next pass moves the account's mark beyond them: otherwise every look would read all of them.
+const OLD_RUNS_SQL: &str = "SELECT EXISTS (
+         SELECT 1 FROM runs r
+         WHERE (r.finished_at_ms, r.id) >
+               (coalesce((SELECT through_ms FROM retention WHERE account_id = ?1 AND class = 'runs'), 0),
+                coalesce((SELECT through_id FROM retention WHERE account_id = ?1 AND class = 'runs'), 0))
+           AND r.finished_at_ms IS NOT NULL AND r.finished_at_ms < ?2) AS is_old";
+
+/// At most `limit` conversations with expired turns, in chats without open runs or posts.
 fn rooms_to_expire(
     connection: &Connection,
     account: AccountId,
     before_ms: i64,
+    limit: i64,
 ) -> Result<Vec<i64>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT c.id FROM chats h JOIN conversations c ON c.chat_id = h.id
          WHERE h.account_id = ?1
            AND EXISTS (SELECT 1 FROM turns t
                        WHERE t.conversation_id = c.id AND t.sent_at_ms >= c.expired_through_ms
-                         AND t.sent_at_ms < ?2)",
+                         AND t.sent_at_ms < ?2)
+         LIMIT ?3",
     )?;
-    let rooms = statement.query_map(params![account, before_ms], |row| row.get("id"))?;
+    let rooms = statement.query_map(params![account, before_ms, limit], |row| row.get("id"))?;
     Ok(rooms.collect::<crate::engine::sql::Result<_>>()?)
 }
 
@@ -273,14 +354,12 @@ fn expire_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> 
     note_expired_in_summaries_txn(connection, seq)?;
     forget_memories_of_turn_txn(connection, seq)?;
     forget_titles_of_turn_txn(connection, seq)?;
+    delete_rows_of_turn_txn(connection, seq)?;
     for sql in [
         "UPDATE messages SET turn_seq = NULL, text = NULL, gone = 'expired' WHERE turn_seq = ?1",
         "UPDATE turns SET content = '', attachments = NULL, quote = NULL, tokens = NULL,
                 counter = NULL, visibility = 'hidden', revision = revision + 1
          WHERE seq = ?1",
-        "DELETE FROM revisions WHERE turn_seq = ?1",
-        "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
-        "DELETE FROM involvements WHERE seq = ?1",
         "DELETE FROM turn_sources WHERE turn_seq = ?1",
         // An expired source removes nothing that was made from it, and an expired answer needs no record of its
         // sources.
@@ -410,14 +489,25 @@ fn runs_txn(
         forget_former_names_txn(connection)?;
     }
     if let Some((run, finished_at_ms)) = runs.last() {
-        connection
-            .prepare_cached(
-                "UPDATE retention SET through_ms = ?2, through_id = ?3
-                 WHERE account_id = ?1 AND class = 'runs'",
-            )?
-            .execute(params![account, finished_at_ms, run])?;
+        note_runs_txn(connection, account, *finished_at_ms, *run)?;
     }
     Ok(i64::try_from(runs.len()).unwrap_or(max))
+}
+
+/// Moves an account's mark: its runs up to there, in the order of their ends, have expired.
+fn note_runs_txn(
+    connection: &Connection,
+    account: AccountId,
+    through_ms: i64,
+    through_id: i64,
+) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE retention SET through_ms = ?2, through_id = ?3
+             WHERE account_id = ?1 AND class = 'runs' AND (through_ms, through_id) < (?2, ?3)",
+        )?
+        .execute(params![account, through_ms, through_id])?;
+    Ok(())
 }
 
 /// The turns of a run's timeline that have files.

@@ -7,6 +7,7 @@ use crate::acts::deciding::cancel_approvals_txn;
 use crate::acts::ending::cancel_tasks_txn;
 use crate::acts::questions::cancel_questions_txn;
 use crate::engine::sql::Connection;
+use crate::rows::delete_rows_of_turn_txn;
 use crate::rows::files::forget_files_txn;
 use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::networks::{delete_courses_txn, forget_states_of_turn_txn};
@@ -31,13 +32,7 @@ pub(crate) fn blank_turn_txn(connection: &Connection, turn: &TurnRow) -> Result<
              WHERE seq = ?1",
         )?
         .execute([turn.seq])?;
-    for sql in [
-        "DELETE FROM revisions WHERE turn_seq = ?1",
-        "DELETE FROM raw_envelopes WHERE turn_seq = ?1",
-        "DELETE FROM involvements WHERE seq = ?1",
-    ] {
-        connection.prepare_cached(sql)?.execute([turn.seq])?;
-    }
+    delete_rows_of_turn_txn(connection, turn.seq)?;
     let triggered = "IN (SELECT run_id FROM run_triggers WHERE turn_seq = ?1)";
     delete_steps_txn(connection, triggered, turn.seq)?;
     forget_memories_of_turn_txn(connection, turn.seq)?;

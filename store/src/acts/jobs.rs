@@ -1,5 +1,5 @@
-//! The queue of jobs: claims, ends, and decisions of operators. For every kind of job, this file also says what
-//! its end does to the thing that the job is about.
+//! The queue of jobs: claims, ends, and decisions of operators; and what the end of a job does to the row that it is
+//! about.
 //!
 //! A lease has an owner, a token and an end. The end only matters for leases of other processes: this process
 //! gives its own back itself, whatever the clock says, and opening the store takes back a predecessor's leases.
@@ -20,7 +20,7 @@ use crate::rows::tellings::forget_telling_txn;
 use crate::{Reader, Store, StoreError};
 use vocative_core::file::FileState;
 use vocative_core::ids::{AccountId, JobId, LeaseToken};
-use vocative_core::job::{ClaimedJob, Job, JobKind, JobState, WaitsFor};
+use vocative_core::job::{ClaimedJob, Job, JobKind, JobState, JobSubject, WaitsFor};
 use vocative_core::queueing::{Head, JobChange, has_lapsed};
 
 /// The most obsolete jobs that one claim passes over.
@@ -369,23 +369,13 @@ fn kill_txn(
         now_ms,
     };
     settle_txn(connection, stored.id, &dead)?;
-    match stored.job()? {
-        Job::FetchFile { file } => {
+    match stored.job()?.subject() {
+        JobSubject::File(file) => {
             give_file_up_txn(connection, file, FileState::Failed, cause, now_ms)
         }
-        Job::TranscribeFile { file } => give_speech_up_txn(connection, file, cause),
-        Job::AnswerInquiry { .. }
-        | Job::Erase { .. }
-        | Job::MergeChats
-        | Job::RemoveContents
-        | Job::EmbedTurns
-        | Job::IndexTurns
-        | Job::CleanPages
-        | Job::ExtractMemories { .. }
-        | Job::SummarizeConversation { .. }
-        | Job::TitleConversation { .. }
+        JobSubject::VoiceNote(file) => give_speech_up_txn(connection, file, cause),
         // The event for the hook stays, so that it can be sent again.
-        | Job::TellHook { .. } => Ok(()),
+        JobSubject::Inquiry(_) | JobSubject::Telling(_) | JobSubject::Nothing => Ok(()),
     }
 }
 
@@ -395,27 +385,19 @@ pub(crate) fn take_away_txn(
     job: &Job,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    match job {
-        Job::AnswerInquiry { inquiry } => {
+    match job.subject() {
+        JobSubject::Inquiry(inquiry) => {
             connection
                 .prepare_cached("DELETE FROM inquiries WHERE id = ?1")?
                 .execute([inquiry])?;
             Ok(())
         }
-        Job::FetchFile { file } => {
-            give_file_up_txn(connection, *file, FileState::Refused, CANCELLED, now_ms)
+        JobSubject::File(file) => {
+            give_file_up_txn(connection, file, FileState::Refused, CANCELLED, now_ms)
         }
-        Job::TellHook { telling } => forget_telling_txn(connection, *telling),
-        Job::TranscribeFile { file } => give_speech_up_txn(connection, *file, CANCELLED),
-        Job::Erase { .. }
-        | Job::MergeChats
-        | Job::RemoveContents
-        | Job::EmbedTurns
-        | Job::IndexTurns
-        | Job::CleanPages
-        | Job::ExtractMemories { .. }
-        | Job::SummarizeConversation { .. }
-        | Job::TitleConversation { .. } => Ok(()),
+        JobSubject::VoiceNote(file) => give_speech_up_txn(connection, file, CANCELLED),
+        JobSubject::Telling(telling) => forget_telling_txn(connection, telling),
+        JobSubject::Nothing => Ok(()),
     }
 }
 
@@ -429,7 +411,7 @@ fn retry_txn(connection: &Connection, id: JobId, now_ms: i64) -> Result<(), Stor
     let stored = found.ok_or_else(|| StoreError::NotFound {
         what: format!("a job {id} that can be done now"),
     })?;
-    if let Job::FetchFile { file } | Job::TranscribeFile { file } = stored.job()? {
+    if let JobSubject::File(file) | JobSubject::VoiceNote(file) = stored.job()?.subject() {
         want_again_txn(connection, file)?;
     }
     connection

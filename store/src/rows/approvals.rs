@@ -25,7 +25,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             merge: MergeRule::Moves,
             ..STATE
         },
-    ),
+    )
+    .moves_with_chat("chat_id"),
     account(
         "approvals",
         text(

@@ -38,7 +38,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             export: ExportRule::Exported,
             ..STATE
         },
-    ),
+    )
+    .follows(&["root_turn_seq"]),
 ];
 
 /// Conversations listed where no limit is given.

@@ -28,7 +28,8 @@ pub(crate) const TABLES: &[StoreTable] = &[account(
         backup: BackupRule::WithFiles,
         ..OF_TURN
     },
-)];
+)
+.follows(&["turn_seq"])];
 
 /// The most files of one turn that are stored; platforms allow ten.
 const FILES_OF_TURN_MAX: usize = 32;

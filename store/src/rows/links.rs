@@ -23,7 +23,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             merge: MergeRule::Nothing("a direct chat is never merged"),
             ..STATE
         },
-    ),
+    )
+    .goes_with_person("participant_id"),
     nobody(
         "persons",
         "it joins people of several accounts",

@@ -34,7 +34,7 @@ pub(crate) const TABLES: &[StoreTable] = &[
             ..OF_TURN
         },
     ),
-    account("memory_sources", text(&[], &[], &[]), OF_TURN),
+    account("memory_sources", text(&[], &[], &[]), OF_TURN).follows(&["turn_seq"]),
     account(
         "memory_writes",
         text(&[], &[], &["outcome"]),

@@ -26,7 +26,7 @@ pub(crate) const TABLES: &[StoreTable] = &[
             ..STATE
         },
     ),
-    account("memory_rereads", text(&[], &[], &["agent"]), OF_TURN),
+    account("memory_rereads", text(&[], &[], &["agent"]), OF_TURN).follows(&["turn_seq"]),
 ];
 
 /// The most conversations that are looked at, by activity; an older one waits for its next turn.

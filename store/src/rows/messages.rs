@@ -27,7 +27,8 @@ pub(crate) const TABLES: &[StoreTable] = &[account(
         export: ExportRule::Nothing("its text is part of its turn's"),
         ..OF_TURN
     },
-)];
+)
+.follows(&["turn_seq"])];
 
 /// A message that was captured or deleted before.
 #[derive(Clone, Debug)]

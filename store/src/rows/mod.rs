@@ -63,7 +63,11 @@ pub(crate) mod turn_sources;
 pub(crate) mod turns;
 pub mod vectors;
 
-use crate::registry::StoreTable;
+use std::sync::LazyLock;
+
+use crate::StoreError;
+use crate::engine::sql::Connection;
+use crate::registry::{RowLinks, StoreTable};
 
 /// Every table of the schema with its answers, by name.
 pub(crate) fn tables() -> Vec<&'static StoreTable> {
@@ -122,4 +126,43 @@ pub(crate) fn tables() -> Vec<&'static StoreTable> {
     let mut tables: Vec<_> = nouns.into_iter().flatten().collect();
     tables.sort_by_key(|table| table.name);
     tables
+}
+
+/// The tables with links of a kind, and the columns of these.
+pub(crate) fn linked<C: IntoIterator<Item = &'static str>>(
+    columns: impl Fn(&RowLinks) -> C,
+) -> Vec<(&'static str, &'static str)> {
+    let of_table = |table: &'static StoreTable| {
+        let columns = columns(&table.links).into_iter();
+        columns
+            .map(|column| (table.name, column))
+            .collect::<Vec<_>>()
+    };
+    tables().into_iter().flat_map(of_table).collect()
+}
+
+/// Deletes the rows that belong to a turn and nothing else: the turn is erased, deleted or expires.
+pub(crate) fn delete_rows_of_turn_txn(connection: &Connection, seq: i64) -> Result<(), StoreError> {
+    static DELETES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let links = linked(|links| links.owner_turn).into_iter();
+        let delete = |(table, column)| format!("DELETE FROM {table} WHERE {column} = ?1");
+        links.map(delete).collect()
+    });
+    for sql in DELETES.iter() {
+        connection.prepare_cached(sql)?.execute([seq])?;
+    }
+    Ok(())
+}
+
+/// Deletes the rows that belong to people who are erased. `people` is a JSON array of their ids.
+pub(crate) fn delete_rows_of_people_txn(
+    connection: &Connection,
+    people: &str,
+) -> Result<(), StoreError> {
+    for (table, column) in linked(|links| links.owner_person) {
+        let sql =
+            format!("DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?1))");
+        connection.prepare_cached(&sql)?.execute([people])?;
+    }
+    Ok(())
 }

@@ -562,6 +562,18 @@ const EXPIRING_SQL: &str = "SELECT s.conversation_id, s.network, s.state, s.sinc
           CROSS JOIN conversations c ON c.id = s.conversation_id CROSS JOIN chats h ON h.id = c.chat_id
      WHERE h.account_id = ?1 LIMIT ?4";
 
+/// Whether an account's conversations have values that [`expire_states_txn`] would delete.
+pub(crate) fn has_old_states(
+    connection: &Connection,
+    account: AccountId,
+    before_ms: i64,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let mut statement = connection.prepare_cached(EXPIRING_SQL)?;
+    let mut rows = statement.query(params![account, before_ms, now_ms, 1])?;
+    Ok(rows.next()?.is_some())
+}
+
 /// Deletes those values of an account's conversations that are older than a time. Returns how many rows were changed.
 pub(crate) fn expire_states_txn(
     connection: &Connection,

@@ -46,7 +46,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             restore: Restore::Held,
             ..STATE
         },
-    ),
+    )
+    .follows(&["turn_seq"]),
     account(
         "outbox_attempts",
         text(&[], &[], &["outcome"]),

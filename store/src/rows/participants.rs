@@ -21,7 +21,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             merge: MergeRule::Nothing(NO_CHAT),
             ..OF_RUN
         },
-    ),
+    )
+    .goes_with_person("participant_id"),
     account(
         "participants",
         text(&[], &["display_name", "username"], &["kind", "platform_id"]),

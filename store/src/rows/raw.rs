@@ -35,7 +35,9 @@ pub(crate) const TABLES: &[StoreTable] = &[
             expiry: ExpiryRule::Deleted(Class::Raw),
             ..OF_TURN
         },
-    ),
+    )
+    .follows(&["turn_seq"])
+    .goes_with_turn("turn_seq"),
 ];
 
 impl<C: MayCapture> Store<C> {

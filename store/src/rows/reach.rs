@@ -12,12 +12,14 @@ use crate::contract::{AccountReach, AccountStatus, ChatReach, HistoryGap};
 use crate::new_id::NewId as _;
 use crate::registry::{Fate, MergeRule, STATE, StoreTable, account, text};
 use crate::rows::columns::{chat_kind_from_name, chat_kind_name, count_from};
+use crate::rows::jobs::enqueue_txn;
 use crate::rows::participants::{HeardSender, upsert_participant_txn};
 use crate::rows::places::{
     ConversationRow, ConversationSeat, ensure_chat_txn, ensure_conversation_txn,
 };
 use crate::{Reader, Store, StoreError};
 use vocative_core::ids::{AccountId, TurnId};
+use vocative_core::job::Job;
 use vocative_core::turn::{ParticipantKind, TurnKind};
 
 /// The tables of this file, and what becomes of their rows.
@@ -150,6 +152,20 @@ impl<C: MayReadBack> Store<C> {
         now_ms: i64,
     ) -> Result<AccountReach, StoreError> {
         self.write(move |connection| open_txn(connection, account, lead_ms, now_ms))
+            .await
+    }
+
+    /// Queues the job that reads back what was missed in an account's chats.
+    ///
+    /// # Errors
+    /// `Unavailable` if storage refuses.
+    pub async fn request_read_back(
+        &self,
+        account: AccountId,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let job = Job::ReadBack { account };
+        self.write(move |connection| enqueue_txn(connection, &job, Some(account), now_ms))
             .await
     }
 

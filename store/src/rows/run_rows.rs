@@ -24,7 +24,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             merge: MergeRule::FollowsTurn,
             ..STATE
         },
-    ),
+    )
+    .follows(&["turn_seq"]),
     account(
         "runs",
         text(

@@ -55,7 +55,9 @@ pub(crate) const TABLES: &[StoreTable] = &[
             restore: Restore::Held,
             ..STATE
         },
-    ),
+    )
+    .moves_with_chat("chat_id")
+    .moves_with_conversation("conversation_id"),
 ];
 
 macro_rules! select_schedules {

@@ -60,7 +60,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             merge: MergeRule::FollowsTurn,
             ..STATE
         },
-    ),
+    )
+    .follows(&["turn_seq"]),
 ];
 
 /// What becomes of a summary.

@@ -18,8 +18,9 @@ pub(crate) const TABLES: &[StoreTable] = &[
             message: ErasureRule::Nothing(SAYS_NOTHING),
             ..OF_TURN
         },
-    ),
-    account("turn_sources", text(&[], &[], &[]), OF_TURN),
+    )
+    .follows(&["source_seq"]),
+    account("turn_sources", text(&[], &[], &[]), OF_TURN).follows(&["turn_seq", "source_seq"]),
 ];
 
 impl Reader {

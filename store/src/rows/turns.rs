@@ -25,8 +25,10 @@ use vocative_core::turn::{Position, TokenCount, TurnKind};
 
 /// The tables of this file, and what becomes of their rows.
 pub(crate) const TABLES: &[StoreTable] = &[
-    account("involvements", text(&[], &[], &["agent", "how"]), OF_TURN),
-    account("revisions", text(&["content"], &[], &[]), OF_TURN),
+    account("involvements", text(&[], &[], &["agent", "how"]), OF_TURN).goes_with_turn("seq"),
+    account("revisions", text(&["content"], &[], &[]), OF_TURN)
+        .follows(&["turn_seq"])
+        .goes_with_turn("turn_seq"),
     account(
         "turns",
         text(
@@ -53,7 +55,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             export: ExportRule::Exported,
             ..STATE
         },
-    ),
+    )
+    .follows(&["reply_to_seq"]),
 ];
 
 /// A turn to insert.

@@ -7,8 +7,8 @@ use super::*;
 use crate::contract::DeadFilter;
 
 use crate::acts::erasure::ErasureTarget;
-use crate::acts::merge::steps::SEQ_COLUMNS;
 use crate::contract::{ExportQuery, SearchMode, SearchQuery};
+use crate::rows::linked;
 use crate::rows::search_text::index_turn_txn;
 
 /// Turns of the two chats: more than the first commit and two steps move, of the smaller one.
@@ -371,7 +371,7 @@ async fn what_hangs_on_a_turn_is_found_by_an_index() {
     fixture
         .execute("CREATE TEMP TABLE moved (old INTEGER PRIMARY KEY, new INTEGER)")
         .await;
-    for (table, column) in SEQ_COLUMNS {
+    for (table, column) in linked(|links| links.turns.iter().copied()) {
         let plan = move |connection: &Connection| {
             let mut statement = connection.prepare_cached(&format!(
                 "EXPLAIN QUERY PLAN UPDATE {table} SET {column} = 1

@@ -12,7 +12,7 @@ use crate::registry::{
     BackupRule, Class, ErasureRule, ExpiryRule, ExportRule, FULL_TEXT, MergeRule, Restore,
     StoreTable,
 };
-use crate::rows::tables;
+use crate::rows::{linked, tables};
 use crate::{ExpiryBounds, restore};
 use vocative_core::ids::ErasureId;
 
@@ -86,6 +86,33 @@ async fn every_table_and_text_column_of_the_schema_answers() {
         schema.len(),
         "no table of the list has gone: {names:?}"
     );
+}
+
+#[tokio::test]
+async fn every_column_that_refers_to_a_turn_is_declared() {
+    let fixture = Fixture::new().await;
+    let referring = fixture
+        .read(|connection| {
+            let sql = "SELECT l.name || '.' || k.\"from\"
+                 FROM pragma_table_list l JOIN pragma_foreign_key_list(l.name) k
+                 WHERE l.schema = 'main' AND k.\"table\" = 'turns'";
+            Ok(strings(connection, sql))
+        })
+        .await;
+    assert!(referring.len() > 10, "{referring:?}");
+    let followed = linked(|links| links.turns.iter().copied());
+    let followed: Vec<String> = followed
+        .into_iter()
+        .map(|(table, column)| format!("{table}.{column}"))
+        .collect();
+    // An involvement gets its conversation in the same statement, and a moved turn is indexed anew.
+    let otherwise = ["involvements.seq", "turn_vectors.seq", "turns_to_embed.seq"];
+    for column in referring {
+        assert!(
+            followed.contains(&column) || otherwise.contains(&column.as_str()),
+            "{column} refers to a turn: its table's entry in store/src/rows/ says so with `follows`"
+        );
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::StoreError;
 use crate::acts::made_from::{blank_any_txn, forget_made_from_txn};
 use crate::acts::overlap::cancel_runs_of_deleted_txn;
 use crate::acts::schedules::forget_schedules_txn;
+use crate::rows::delete_rows_of_people_txn;
 use crate::rows::memories::forget_memories_of_people_txn;
 use crate::rows::titles::forget_titles_of_people_txn;
 use vocative_core::running::made_from::SourceExtent;
@@ -153,16 +154,7 @@ pub(super) fn unname_txn(
                AND (SELECT count(*) FROM participants o WHERE o.person_id = participants.person_id) = 1",
         )?
         .execute([&joined])?;
-    connection
-        .prepare_cached(
-            "DELETE FROM link_codes WHERE participant_id IN (SELECT value FROM json_each(?1))",
-        )?
-        .execute([&people])?;
-    connection
-        .prepare_cached(
-            "DELETE FROM former_names WHERE participant_id IN (SELECT value FROM json_each(?1))",
-        )?
-        .execute([&people])?;
+    delete_rows_of_people_txn(connection, &people)?;
     // The person's feedback on answers, and all feedback on answers in an erased room.
     connection
         .prepare_cached(

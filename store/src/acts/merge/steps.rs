@@ -7,6 +7,7 @@
 
 use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::indexed::in_index;
+use crate::rows::linked;
 use crate::rows::open::open_run;
 
 use super::JOIN_ATTRIBUTES_SQL;
@@ -142,24 +143,6 @@ const CONCERNING_SQL: &str = "INSERT OR IGNORE INTO moved (old)
                        WHERE x.conversation_id = ?1 AND x.sent_at_ms = i.sent_at_ms
                          AND x.ordinal = i.ordinal AND x.seq < i.seq)";
 
-/// The columns that refer to a turn's seq. Each has an index.
-pub(crate) const SEQ_COLUMNS: [(&str, &str); 14] = [
-    ("messages", "turn_seq"),
-    ("revisions", "turn_seq"),
-    ("run_triggers", "turn_seq"),
-    ("outbox", "turn_seq"),
-    ("files", "turn_seq"),
-    ("raw_envelopes", "turn_seq"),
-    ("turn_sources", "turn_seq"),
-    ("turn_sources", "source_seq"),
-    ("summary_turns", "turn_seq"),
-    ("run_sources", "source_seq"),
-    ("memory_sources", "turn_seq"),
-    ("memory_rereads", "turn_seq"),
-    ("turns", "reply_to_seq"),
-    ("conversations", "root_turn_seq"),
-];
-
 /// Moves the newest turns; returns the largest of their new seqs, unless there is none to move.
 fn move_newest_txn(
     connection: &Connection,
@@ -227,7 +210,7 @@ fn move_chosen_txn(connection: &Connection, pair: Pair) -> Result<i64, StoreErro
     ] {
         connection.prepare_cached(sql)?.execute([pair.target])?;
     }
-    for (table, column) in SEQ_COLUMNS {
+    for (table, column) in linked(|links| links.turns.iter().copied()) {
         connection.execute_batch(&format!(
             "UPDATE {table} SET {column} = (SELECT new FROM moved WHERE old = {column})
              WHERE {column} IN (SELECT old FROM moved)"
@@ -339,12 +322,13 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     connection
         .prepare_cached(JOIN_ATTRIBUTES_SQL)?
         .execute([pair.source, pair.target])?;
-    for sql in [
-        "UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1",
-        "UPDATE schedules SET conversation_id = ?2 WHERE conversation_id = ?1",
-    ] {
+    connection
+        .prepare_cached("UPDATE conversations SET parent_id = ?2 WHERE parent_id = ?1")?
+        .execute([pair.source, pair.target])?;
+    for (table, column) in linked(|links| links.conversation) {
+        let sql = format!("UPDATE {table} SET {column} = ?2 WHERE {column} = ?1");
         connection
-            .prepare_cached(sql)?
+            .prepare_cached(&sql)?
             .execute([pair.source, pair.target])?;
     }
     for sql in [
@@ -356,19 +340,17 @@ fn leave_txn(connection: &Connection, pair: Pair) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// Moves all grants, schedules and memories, and some ended runs, the newest first, as they count for the chat's
+/// Moves all rows that are few, the memories, and some ended runs, the newest first, as they count for the chat's
 /// limits. Returns whether there was any run.
 fn move_runs_txn(
     connection: &Connection,
     from: ChatId,
     target: ChatId,
 ) -> Result<bool, StoreError> {
-    connection
-        .prepare_cached("UPDATE approval_grants SET chat_id = ?2 WHERE chat_id = ?1")?
-        .execute((from, target))?;
-    connection
-        .prepare_cached("UPDATE schedules SET chat_id = ?2 WHERE chat_id = ?1")?
-        .execute((from, target))?;
+    for (table, column) in linked(|links| links.chat) {
+        let sql = format!("UPDATE {table} SET {column} = ?2 WHERE {column} = ?1");
+        connection.prepare_cached(&sql)?.execute((from, target))?;
+    }
     move_memories_txn(connection, from, target)?;
     let moved = connection
         .prepare_cached(

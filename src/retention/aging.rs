@@ -1,24 +1,58 @@
 //! Whether data may be deleted by age: only while the time is reliable, and only a share of it at once. Data that was
 //! deleted because of a wrong clock can't be recovered.
 
-use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-
-use crate::daemon::time::Agreement;
-use vocative_core::ids::AccountId;
 
 /// The time is doubtful if the newest message is older than this, in milliseconds.
 const FAR_MS: i64 = 7 * 86_400_000;
 /// Clocks that have agreed for this long are believed, however old the newest message is.
 const PROVEN: Duration = Duration::from_secs(86_400);
-/// How long an account is left alone after a whole share of it was deleted.
-const REST: Duration = Duration::from_secs(3_600);
 /// One pass removes at most one turn in this many ...
 const SHARE: u64 = 20;
 /// ... or this many turns, if that is more.
 const SHARE_LEAST: u64 = 100;
+
+/// Whether the clocks agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// No platform has told its time yet.
+    Untold,
+    /// The machine and all platforms that told their time agree.
+    Agreed,
+    /// They disagree: by whose clock, and how far the machine's is ahead of it, in milliseconds.
+    Disputed {
+        /// The channel.
+        channel: String,
+        /// How far the machine's clock is ahead; negative: behind.
+        ahead_ms: i64,
+    },
+}
+
+/// Why the clock can't be trusted, if it can't; retention writes it, status reads it.
+#[derive(Clone, Debug, Default)]
+pub struct TimeDoubt(Arc<Mutex<Option<String>>>);
+
+impl TimeDoubt {
+    /// Stores the doubt; returns whether a doubt has appeared or gone.
+    pub fn set(&self, doubt: Option<String>) -> bool {
+        let mut known = self.0.lock().expect("no holder of this lock panics");
+        let is_news = known.is_some() != doubt.is_some();
+        *known = doubt;
+        is_news
+    }
+
+    /// The reason for the doubt, in plain words; `None` if the clock is trusted.
+    #[must_use]
+    pub fn get(&self) -> Option<String> {
+        self.0
+            .lock()
+            .expect("no holder of this lock panics")
+            .clone()
+    }
+}
 
 /// The facts known about the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,32 +94,18 @@ pub(super) fn share_of(turns: u64) -> u64 {
     (turns / SHARE).max(SHARE_LEAST)
 }
 
-/// State that is kept between passes.
+/// Since when the clocks have agreed.
 #[derive(Debug, Default)]
-pub(super) struct Aging {
-    agreed_since: Option<Instant>,
-    resting: HashMap<AccountId, Instant>,
-}
+pub(super) struct AgreedSince(Option<Instant>);
 
-impl Aging {
+impl AgreedSince {
     /// Notes whether the clocks agree; returns for how long they have agreed.
-    pub(super) fn agreed_for(&mut self, agreement: &Agreement, now: Instant) -> Duration {
+    pub(super) fn note(&mut self, agreement: &Agreement, now: Instant) -> Duration {
         if *agreement != Agreement::Agreed {
-            self.agreed_since = None;
+            self.0 = None;
             return Duration::ZERO;
         }
-        now.duration_since(*self.agreed_since.get_or_insert(now))
-    }
-
-    /// Whether an account rests after a whole share of it was deleted.
-    pub(super) fn rests(&self, account: AccountId, now: Instant) -> bool {
-        let since = self.resting.get(&account);
-        since.is_some_and(|since| now.duration_since(*since) < REST)
-    }
-
-    /// Notes that a whole share of an account was deleted.
-    pub(super) fn rest(&mut self, account: AccountId, now: Instant) {
-        self.resting.insert(account, now);
+        now.duration_since(*self.0.get_or_insert(now))
     }
 }
 
@@ -147,21 +167,20 @@ mod tests {
         assert!(doubted(-7_200_000).contains("120 minutes behind the platform of acme"));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn agreement_counts_from_its_beginning_and_a_share_is_followed_by_a_rest() {
-        let mut aging = Aging::default();
+    #[test]
+    fn agreement_counts_from_its_beginning() {
+        let mut agreed = AgreedSince::default();
         let (start, minute) = (Instant::now(), Duration::from_secs(60));
-        assert_eq!(aging.agreed_for(&Agreement::Agreed, start), Duration::ZERO);
-        assert_eq!(aging.agreed_for(&Agreement::Agreed, start + minute), minute);
-        let lost = aging.agreed_for(&Agreement::Untold, start + 2 * minute);
+        assert_eq!(agreed.note(&Agreement::Agreed, start), Duration::ZERO);
+        assert_eq!(agreed.note(&Agreement::Agreed, start + minute), minute);
+        let lost = agreed.note(&Agreement::Untold, start + 2 * minute);
         assert_eq!(lost, Duration::ZERO);
-        let again = aging.agreed_for(&Agreement::Agreed, start + 3 * minute);
+        let again = agreed.note(&Agreement::Agreed, start + 3 * minute);
         assert_eq!(again, Duration::ZERO);
-        let account = AccountId(1);
-        aging.rest(account, start);
-        assert!(aging.rests(account, start + minute));
-        assert!(!aging.rests(account, start + REST));
-        assert!(!aging.rests(AccountId(2), start));
+    }
+
+    #[test]
+    fn a_share_is_a_twentieth_and_never_next_to_nothing() {
         assert_eq!(
             [share_of(0), share_of(2_000), share_of(40_000)],
             [100, 100, 2_000]
