@@ -342,7 +342,6 @@ fn rows_are_read_by_column_name() {
     assert_eq!(found, [""; 0], "read columns by name: row.get(\"name\")");
 }
 
-/// A text that nobody says is translated for nothing.
 /// What holds one engine holds another.
 #[test]
 fn the_conformance_suite_knows_no_engine() {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::place::Scope;
 
-/// The options of the assembler. Defaults are DESIGN §8's.
+/// The options of the assembler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssemblerOptions {
     /// How much of what was said before is shown.

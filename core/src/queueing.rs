@@ -128,6 +128,15 @@ pub fn has_lapsed(kind: JobKind, asked_at_ms: i64, now_ms: i64) -> bool {
     age_max_ms.is_some_and(|age_max_ms| now_ms.saturating_sub(asked_at_ms) > age_max_ms)
 }
 
+/// Why a job that is claimed again is dead before it begins: an attempt that failed is counted by [`after`], so what
+/// began all of its kind's attempts ended the process in the last one.
+#[must_use]
+pub fn worn_out(kind: JobKind, attempts_begun: u32) -> Option<&'static str> {
+    let attempts_max = kind.limits().attempts_max;
+    let is_over = attempts_max.is_some_and(|max| attempts_begun >= max);
+    is_over.then_some("the process ended during each of its attempts")
+}
+
 /// The first job of an account that is due, of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -198,6 +207,14 @@ mod tests {
             attempts,
             cause: cause.to_owned(),
         }
+    }
+
+    #[test]
+    fn a_job_that_ends_the_process_each_time_is_dead_and_one_that_must_be_done_never_is() {
+        let attempts_max = FETCH.limits().attempts_max.unwrap_or_default();
+        assert_eq!(worn_out(FETCH, attempts_max - 1), None);
+        assert!(worn_out(FETCH, attempts_max).is_some());
+        assert_eq!(worn_out(JobKind::Erase, u32::MAX), None);
     }
 
     #[test]

@@ -67,7 +67,7 @@ use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
 use vocative_store::contract::CallFile;
 
-/// A built-in tool. A new one is a file beside `search`, and a variant and two arms here.
+/// A built-in tool. A new one is a file beside `search`, and its module, variant and arms here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuiltIn {
     /// Searches what was said in the conversation.

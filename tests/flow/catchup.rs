@@ -76,6 +76,56 @@ async fn said_in(flow: &Flow, chat: &str) -> Vec<String> {
     texts
 }
 
+/// While the platform puts reading off, the job says so, and a kill leaves it to the next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_back_is_a_job_that_operators_see() {
+    let mut flow = started(FlowBuilder::default()).await;
+    let root = flow.slack.say("#general", "ann", "@vocative hello");
+    flow.slack_reply("#general", &root).await;
+    assert_eq!(flow.cli_json(&["jobs"]).await, Value::Array(vec![]));
+    flow.stop().await;
+    let_time_pass(&flow, 30 * MINUTE_MS);
+    flow.slack.say("#general", "bob", "while you slept");
+    for _ in 0..2 {
+        let faults = flow.slack.faults();
+        faults.next("users.conversations", CallFault::RateLimited(3));
+        flow.start().await;
+        let jobs = wait_for_read_back(&flow).await;
+        assert_eq!(jobs.len(), 1, "{jobs:?}");
+        assert_eq!(
+            (&jobs[0]["channel"], &jobs[0]["state"]),
+            (&"acme".into(), &"leased".into())
+        );
+        flow.kill().await;
+    }
+    flow.start().await;
+    wait_until_read(&flow).await;
+    flow.settle().await;
+    let said = said_in(&flow, "C0GENERAL").await;
+    assert_eq!(
+        said.iter()
+            .filter(|text| *text == "while you slept")
+            .count(),
+        1
+    );
+}
+
+async fn wait_for_read_back(flow: &Flow) -> Vec<Value> {
+    let deadline = tokio::time::Instant::now() + crate::harness::WAIT;
+    loop {
+        let jobs = flow.cli_json(&["jobs"]).await;
+        let jobs: Vec<Value> = jobs.as_array().unwrap().clone();
+        if jobs.iter().any(|job| job["kind"] == "read-back") {
+            return jobs;
+        }
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "nothing is read back: {jobs:?}"
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 /// Fifty messages over thirty minutes: 46 remarks, 2 mentions in the room, and in an old thread a
 /// mention and a remark.
 fn thirty_minutes(flow: &Flow, thread: &str) -> Vec<String> {

@@ -404,6 +404,52 @@ async fn an_import_that_can_not_be_says_what_to_do() {
     );
 }
 
+/// What is old waits for the chat's open question, as a job that operators see and that a restart keeps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_text_of_a_chat_at_work_waits_as_a_job() {
+    let mut flow = FlowBuilder::default()
+        .slack("[channels.slack.acme.retention_days]\ntext = 30")
+        .start()
+        .await;
+    let root = flow.slack.say("#general", "ann", "@vocative hello");
+    flow.slack_reply("#general", &root).await;
+    let export = slack_export(&flow, &root).display().to_string();
+    flow.model.hold();
+    let asked = flow.slack.say("#general", "ann", "@vocative and now?");
+    flow.wait_for_model(2).await;
+    flow.kill().await;
+    let told = flow.cli(&["import", "--channel", "acme", &export]).await;
+    assert_eq!(told.status, Some(0), "{told:?}");
+
+    flow.start().await;
+    let waiting = flow.wait_for_job("open runs or posts").await;
+    assert_eq!(
+        (&waiting["kind"], &waiting["state"]),
+        (&"expire-data".into(), &"pending".into())
+    );
+    let search = ["conversations", "search", "acme/#general", "Kubernetes"];
+    let kept = flow.cli(&search).await;
+    assert!(kept.stdout.contains("Kubernetes is down"), "{kept:?}");
+    flow.kill().await;
+    flow.start().await;
+    assert_eq!(flow.wait_for_job("open runs or posts").await, waiting);
+    flow.model.release();
+    flow.slack_reply("#general", &asked).await;
+    flow.settle().await;
+
+    // The first seconds after a start belong to the channels, so it may be put off once.
+    let id = waiting["id"].to_string();
+    let deadline = tokio::time::Instant::now() + crate::harness::WAIT;
+    while !flow.log().contains("old data was let go") {
+        assert!(tokio::time::Instant::now() < deadline, "{}", flow.log());
+        flow.cli(&["jobs", "retry", id.trim_matches('"')]).await;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let gone = flow.cli(&search).await;
+    assert!(!gone.stdout.contains("Kubernetes is down"), "{gone:?}");
+    assert_eq!(flow.cli_json(&["jobs"]).await, serde_json::json!([]));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_older_than_its_channel_keeps_goes_and_the_rest_stays() {
     let mut flow = FlowBuilder::default()

@@ -382,7 +382,6 @@ async fn a_live_check_says_what_is_fine_and_what_to_fix() {
     assert_eq!(problems.count(), 2, "{findings:?}");
 }
 
-/// DESIGN §5, promise 12.
 #[tokio::test]
 async fn no_token_shows_in_any_error_or_debug_form() {
     let slack = slack_server().await;

@@ -1,8 +1,7 @@
 //! Who is served where. Pure: [`place_access`] decides about places, [`person_access`] about people, and
 //! [`access`] asks both. Everything that lets somebody in, or stores something of a chat, asks these.
 //!
-//! Source: DESIGN §7 "Access". Outside it nothing is stored or answered, but at most one polite line
-//! per chat.
+//! Where nobody is served nothing is stored or answered, but at most one polite line per chat.
 
 use vocative_contract::envelope::{Belonging, ChatKind, Place, Sender, SenderKind};
 

@@ -1,6 +1,6 @@
 //! Whom a message addresses. Pure.
 //!
-//! Source: DESIGN §7. A turn addresses an agent when it is in a direct chat with it, mentions the
+//! A turn addresses an agent when it is in a direct chat with it, mentions the
 //! bot's platform identity, replies to a message of that agent, is a command for it, opens with one
 //! of its aliases or `@`-mentions one (never in code or a link), or follows up in a thread whose root
 //! addressed it.

@@ -266,12 +266,6 @@ impl When {
         let all = |terms: &[RuleTerm]| terms.iter().all(|term| term.holds(facts));
         all(&self.terms) && (self.not.is_empty() || !all(&self.not))
     }
-
-    /// Whether it holds whatever the facts are.
-    #[must_use]
-    pub fn is_always(&self) -> bool {
-        self.terms.is_empty() && self.not.is_empty()
-    }
 }
 
 impl RuleTerm {

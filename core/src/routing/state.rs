@@ -12,8 +12,6 @@ pub const KEYS_MAX: usize = 32;
 pub const STATE_MAX_BYTES: usize = 16 << 10;
 /// The longest text, in bytes.
 pub const STRING_MAX_BYTES: usize = 4 << 10;
-/// The most items of a list.
-pub const ITEMS_MAX: usize = 100;
 /// The most items of a list where nothing else is set.
 pub const ITEMS_DEFAULT: usize = 20;
 
@@ -26,7 +24,7 @@ pub struct KeySchema {
     pub one_of: Vec<Value>,
     /// What it is before anything set it; `None`: it has no value.
     pub default: Option<Value>,
-    /// The most items of a list, up to [`ITEMS_MAX`].
+    /// The most items of a list, 1 to 100.
     pub max_items: usize,
     /// What setting it does.
     pub merge: ValueMerge,

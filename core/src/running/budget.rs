@@ -3,6 +3,10 @@
 use crate::price::shown_amount;
 use crate::words::Language;
 
+/// How many attempts of a run that ended with a kill of the process do not count. Further ones count as any other, so
+/// that a run that kills its process each time comes to an end.
+pub const INTERRUPTIONS_FREE: u32 = 20;
+
 /// What one run may use, all its attempts together. 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunBudget {

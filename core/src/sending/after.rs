@@ -1,4 +1,4 @@
-//! What becomes of an entry after an attempt. Pure; the table of DESIGN §6.
+//! What becomes of an entry after an attempt. Pure.
 
 use vocative_contract::error::{ChannelError, Fallback};
 use vocative_contract::outbound::{Delivered, Operation, Part, ReadBack, Target};
@@ -70,9 +70,8 @@ const SERVER_FAILURE_WAITS_MS: [i64; 5] = [1_000, 4_000, 15_000, 60_000, 300_000
 const RESENDS_LOOKED_FOR_MAX: u32 = 5;
 
 impl DeliveryPolicy {
-    /// How long a post is looked for by single numbers without a message that settles it, in milliseconds.
-    /// How long an undecided post waits, in milliseconds. With `resend` no longer than a late request may take to be
-    /// applied.
+    /// How long a post waits that looking for it left undecided, in milliseconds. With `resend` no longer than a late
+    /// request may take to be applied.
     #[must_use]
     pub fn undecided_after_ms(&self) -> i64 {
         match self.on_undecided {

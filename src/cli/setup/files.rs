@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Option<String>, CliError> {
 /// secrets. A previous configuration that differs is kept beside the new one; returns its path.
 ///
 /// # Errors
-/// If a file can't be written; what was there before is there still.
+/// If a file can't be written. The configuration that was there is there still; secrets before the failed file are new.
 pub(super) fn write(
     place: &DaemonPlace,
     written: &SetupFiles,

@@ -21,7 +21,7 @@ use crate::{Reader, Store, StoreError};
 use vocative_core::file::FileState;
 use vocative_core::ids::{AccountId, JobId, LeaseToken};
 use vocative_core::job::{ClaimedJob, Job, JobKind, JobState, JobSubject, WaitsFor};
-use vocative_core::queueing::{Head, JobChange, has_lapsed};
+use vocative_core::queueing::{Head, JobChange, has_lapsed, worn_out};
 
 /// The most obsolete jobs that one claim passes over.
 const LAPSED_MAX: usize = 100;
@@ -285,9 +285,7 @@ fn claim_head_txn(
         remove_txn(connection, head.id)?;
         return Ok(None);
     }
-    let attempts_max = kind.limits().attempts_max;
-    if attempts_max.is_some_and(|max| stored.attempts >= max) {
-        let cause = "the process ended during each of its attempts";
+    if let Some(cause) = worn_out(kind, stored.attempts) {
         kill_txn(connection, &stored, cause, now_ms)?;
         return Ok(None);
     }

@@ -23,6 +23,7 @@ use crate::{Reader, Store, StoreError};
 use vocative_core::delegating::CHILDREN_AT_ONCE;
 use vocative_core::ids::{LeaseToken, RunId};
 use vocative_core::run::{ClaimedRun, Stopping};
+use vocative_core::running::budget::INTERRUPTIONS_FREE;
 use vocative_core::running::stopping::Stop;
 use vocative_core::slots::{Asker, PLACE_KEPT_MS_MAX, Slots, WaitingRun};
 
@@ -66,10 +67,6 @@ macro_rules! with_heads {
         )
     };
 }
-
-/// How many attempts of a run that ended with a kill of the process do not count. Further ones count as any other, so
-/// that a run that kills its process each time comes to an end.
-const INTERRUPTIONS_FREE: u32 = 20;
 
 /// The oldest runs of conversations without a run at work, and child runs: these keep no place in their conversation,
 /// and run side by side up to parameter 6. A wait that begins in the future, or is longer than allowed, was

