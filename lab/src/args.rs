@@ -192,6 +192,14 @@ fn seed_of(word: &str) -> Result<u64, String> {
         .map_err(|_| "a seed is a number, or random".to_owned())
 }
 
+/// One of a number of shares: which, and of how many.
+fn share_of(text: &str) -> Result<(usize, usize), String> {
+    let numbers = text.split_once('/');
+    let numbers = numbers.and_then(|(one, all)| Some((one.parse().ok()?, all.parse().ok()?)));
+    let share = numbers.filter(|(one, all)| (1..=*all).contains(one));
+    share.ok_or_else(|| "a share is K/N, K from 1 to N".to_owned())
+}
+
 /// What `vocative-lab crash` takes.
 #[derive(Debug, Args)]
 pub(crate) struct CrashArgs {
@@ -220,6 +228,9 @@ pub(crate) struct CrashArgs {
     /// fails says the command that plays its piece again, of which this is a part
     #[arg(long, value_name = "PIECE")]
     pub(crate) piece: Option<String>,
+    /// Only one share of the pieces, as K/N: the shares 1/2 and 2/2 together are all
+    #[arg(long, value_name = "K/N", value_parser = share_of, conflicts_with = "piece")]
+    pub(crate) share: Option<(usize, usize)>,
     /// Say on stderr what each piece of a row gave as soon as it is played
     #[arg(long)]
     pub(crate) progress: bool,
@@ -246,6 +257,14 @@ pub(crate) enum CrashTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_one_of_a_number() {
+        assert_eq!(share_of("2/3"), Ok((2, 3)));
+        for wrong in ["0/2", "3/2", "2", "a/b", "1/0"] {
+            assert!(share_of(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_seed_is_a_number_or_drawn() {

@@ -49,7 +49,7 @@ async fn crash(args: &CrashArgs) -> Result<ExitCode, CliError> {
         )?;
     }
     let rows = plan::rows(args, sabotage);
-    let pieces = pieces(&rows, args.piece.as_deref());
+    let pieces = pieces(&rows, args);
     if pieces.is_empty() {
         return Err(CliError::Usage(match (&args.piece, &args.sabotage) {
             (None, Some(promise)) => format!(

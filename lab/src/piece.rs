@@ -75,8 +75,10 @@ fn hashed(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// All pieces of these rows, or the one of that name.
-pub(super) fn pieces(rows: &[PlanRow], only: Option<&str>) -> Vec<RowPiece> {
+/// The pieces of these rows that are to be played: all, one share, or the one of a name.
+pub(super) fn pieces(rows: &[PlanRow], args: &CrashArgs) -> Vec<RowPiece> {
+    let (only, (share, shares)) = (args.piece.as_deref(), args.share.unwrap_or((1, 1)));
+
     let cut = rows.iter().enumerate().flat_map(|(place, row)| {
         (0..row.kills.div_ceil(KILLS_OF_PIECE_MAX)).map(move |n| RowPiece {
             place,
@@ -87,7 +89,10 @@ pub(super) fn pieces(rows: &[PlanRow], only: Option<&str>) -> Vec<RowPiece> {
             number: n + 1,
         })
     });
-    cut.filter(|piece| only.is_none_or(|name| piece.name() == name))
+    cut.enumerate()
+        .filter(|(n, _)| n % shares == share - 1)
+        .map(|(_, piece)| piece)
+        .filter(|piece| only.is_none_or(|name| piece.name() == name))
         .collect()
 }
 
@@ -121,7 +126,7 @@ mod tests {
     fn a_row_is_cut_into_pieces_that_have_all_its_kills_and_differ_in_chance() {
         let args = args("vocative-lab crash --rounds 1000");
         let rows = rows(&args, None);
-        let all = pieces(&rows, None);
+        let all = pieces(&rows, &args);
         let seeds: HashSet<u64> = all.iter().map(|piece| piece.seed(&args)).collect();
         assert_eq!(seeds.len(), all.len());
         assert!(all.len() > rows.len() + 50, "{}", all.len());
@@ -134,6 +139,19 @@ mod tests {
     }
 
     #[test]
+    fn the_shares_together_are_all_pieces() {
+        let whole = args("vocative-lab crash --rounds 120 --seed 7");
+        let rows = rows(&whole, None);
+        let mut shared = Vec::new();
+        for share in ["1/3", "2/3", "3/3"] {
+            let line = format!("vocative-lab crash --rounds 120 --seed 7 --share {share}");
+            shared.extend(pieces(&rows, &args(&line)));
+        }
+        shared.sort_by_key(|piece| (piece.place, piece.number));
+        assert_eq!(shared, pieces(&rows, &whole));
+    }
+
+    #[test]
     fn the_command_of_a_piece_plays_that_piece_and_no_other() {
         let lines = [
             "vocative-lab crash --rounds 1000 --seed 7 --faults",
@@ -142,9 +160,9 @@ mod tests {
         ];
         for line in lines {
             let args_of_all = args(line);
-            for piece in pieces(&rows(&args_of_all, None), None) {
+            for piece in pieces(&rows(&args_of_all, None), &args_of_all) {
                 let again = args(&piece.command(&args_of_all));
-                let found = pieces(&rows(&again, None), again.piece.as_deref());
+                let found = pieces(&rows(&again, None), &again);
                 assert_eq!(found, [piece], "{line}");
                 assert_eq!(found[0].seed(&again), piece.seed(&args_of_all));
                 assert_eq!(again.faults, args_of_all.faults);

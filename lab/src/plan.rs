@@ -431,6 +431,7 @@ mod tests {
             faults: false,
             sabotage: None,
             piece: None,
+            share: None,
             progress: false,
         }
     }
