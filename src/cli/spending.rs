@@ -1,6 +1,7 @@
 //! How many tokens people may spend in a day, as `vocative check` reports it. Pure.
 
-use crate::config::{Channel, Config, PlatformSettings, Provider};
+use crate::config::{Channel, Config, PlatformSettings};
+use crate::llm::Provider;
 
 /// How many tokens somebody may spend in a UTC day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,13 @@ use super::platforms::PLATFORMS;
 use super::presence::resolve_presence;
 use super::resolve::Review;
 use super::settings::{
-    Agent, AgentSettings, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES, Provider,
+    Agent, AgentSettings, Channel, ChannelChoice, FirstTool, Model, OFFLINE_SUMMARIES,
 };
 use super::shape::PromptShape;
 use super::skills::check_skills;
 use super::template::Template;
 use super::tools::is_known_tool;
+use crate::llm::Provider;
 use crate::tools::{
     ASK_AGENT, ASK_HUMAN, ApprovalSettings, BuiltIn, KNOWLEDGE_SEARCH, READ_SKILL, names,
 };
@@ -464,7 +465,7 @@ fn check_size(agent: &Agent, models: &BTreeMap<String, Model>, review: &mut Revi
     for model in std::iter::once(&agent.settings.model).chain(&agent.settings.models) {
         let limits = models
             .get(model)
-            .and_then(|model| Some((model.context_limit?, model.max_output_tokens)));
+            .and_then(|model| Some((model.settings.context_limit?, model.max_output_tokens)));
         let Some((limit, output)) = limits else {
             continue;
         };

@@ -13,7 +13,7 @@ use super::origin::WrittenAt;
 use super::problem::Problem;
 use super::schema::{Bounds, Node, quoted, settings};
 use super::secret::SecretRef;
-use super::settings::Provider;
+use super::settings::in_place_of;
 use super::suggest::nearest;
 
 /// What a check found.
@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
         }
         let near = || nearest(text, words.iter().copied());
         let suggestion = match path.rsplit('.').next() {
-            Some("provider") => Provider::in_place_of(text),
+            Some("provider") => in_place_of(text),
             _ => None,
         };
         let suggestion =

@@ -77,9 +77,8 @@ pub use self::settings::{
     Access, Agent, AgentSettings, AgentView, Api, ApiAddress, Capture, Channel, ChannelChoice,
     Config, ConfiguredSchedule, CounterName, Daemon, Delivery, EmbeddingServer, FileKindName,
     Files, FirstTool, Hook, HookKind, Http, Landlock, Limits, Live, LogFormat, McpServer, Model,
-    ModelApi, Network, OnUndecided, OnUnknown, Provider, ReasoningEffort, ReplyPrefix,
-    RetentionDays, SecretHeader, SecretVariable, Store, ThreadPolicy, Tool, ToolKind,
-    Transcription, Webhooks,
+    ModelConfig, Network, OnUndecided, OnUnknown, ReplyPrefix, RetentionDays, SecretHeader,
+    SecretVariable, Store, ThreadPolicy, Tool, ToolKind, Transcription, Webhooks,
 };
 pub use self::show::ShownSetting;
 pub use self::template::{Template, TemplateValue};
@@ -264,7 +263,7 @@ impl Config {
         let models = self.models.values().filter_map(|model| {
             Some((
                 format!("models.{}.api_key", model.name),
-                model.api_key.as_ref()?,
+                model.settings.api_key.as_ref()?,
             ))
         });
         let channels = self

@@ -22,16 +22,17 @@ use super::platforms::with_streams;
 use super::problem::{Problem, Warning};
 use super::schedules::resolve_schedules;
 use super::settings::{
-    Channel, Config, CounterName, Daemon, Delivery, EmbeddingServer, Http, Limits, Model, Provider,
-    Transcription, Webhooks,
+    Channel, Config, CounterName, Daemon, Delivery, EmbeddingServer, Http, Limits, Model,
+    ModelConfig, Transcription, Webhooks,
 };
 use super::shape::{
-    DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, ModelShape, Shape,
-    TranscriptionShape, WebhooksShape,
+    DaemonShape, DeliveryShape, EmbeddingsShape, HttpShape, LimitsShape, Shape, TranscriptionShape,
+    WebhooksShape,
 };
 use super::skills::resolve_skills;
 use super::suggest::nearest;
 use super::tools::{known_tools, resolve_tools};
+use crate::llm::Provider;
 use vocative_core::price::Prices;
 use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 
@@ -326,7 +327,7 @@ pub(super) fn micros(amount: f64) -> u64 {
 }
 
 /// The prices of a model. Prices that are not set are the input's price; if that is not set, they are 0.
-fn prices(shape: &ModelShape, name: &str, review: &mut Review<'_>) -> Prices {
+fn prices(shape: &ModelConfig, name: &str, review: &mut Review<'_>) -> Prices {
     let others = [shape.price_cached, shape.price_written, shape.price_output];
     if shape.price_input.is_none() && others.iter().any(Option::is_some) {
         review.problem(
@@ -468,7 +469,7 @@ fn address(key: &str, text: &str, sample: &str, review: &mut Review<'_>) -> Sock
 }
 
 fn resolve_models(
-    shapes: BTreeMap<String, ModelShape>,
+    shapes: BTreeMap<String, ModelConfig>,
     review: &mut Review<'_>,
 ) -> BTreeMap<String, Model> {
     shapes
@@ -485,8 +486,8 @@ fn check_fallbacks(models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
     let known: Vec<&str> = models.keys().map(String::as_str).collect();
     for (name, model) in models {
         let key = format!("models.{name}.fallback");
-        for (n, fallback) in model.fallback.iter().enumerate() {
-            if fallback == name || model.fallback[..n].contains(fallback) {
+        for (n, fallback) in model.settings.fallback.iter().enumerate() {
+            if fallback == name || model.settings.fallback[..n].contains(fallback) {
                 review.problem(&key, format!("names \"{fallback}\" which is asked already"));
             } else if !models.contains_key(fallback) {
                 review.dangling(&key, "models", fallback, &known);
@@ -495,7 +496,7 @@ fn check_fallbacks(models: &BTreeMap<String, Model>, review: &mut Review<'_>) {
     }
 }
 
-fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Model {
+fn resolve_model(name: &str, shape: ModelConfig, review: &mut Review<'_>) -> Model {
     let key = |setting: &str| format!("models.{name}.{setting}");
     let provider = shape.provider.unwrap_or_else(|| {
         review.problem(
@@ -506,7 +507,7 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
     });
     let is_known = shape.provider.is_some();
     let prices = prices(&shape, name, review);
-    let model = shape.model.unwrap_or_default();
+    let model = shape.model.clone().unwrap_or_default();
     if model.is_empty() && is_known && provider != Provider::Offline {
         review.problem(
             &key("model"),
@@ -546,22 +547,10 @@ fn resolve_model(name: &str, shape: ModelShape, review: &mut Review<'_>) -> Mode
     Model {
         name: name.to_owned(),
         provider,
-        api: shape.api,
         model,
-        base_url: shape.base_url,
-        api_key: shape.api_key,
-        timeout_ms: shape.timeout_s * 1_000,
         max_output_tokens,
-        temperature: shape.temperature,
         prices,
-        reasoning_effort: shape.reasoning_effort,
-        context_limit: shape.context_limit,
-        retries: shape.retries,
-        max_parallel: shape.max_parallel,
-        fallback: shape.fallback,
-        stream: shape.stream,
-        counter: shape.counter,
-        images: shape.images,
+        settings: shape,
     }
 }
 

@@ -21,7 +21,7 @@ const DEFAULTS: [(&str, &str); 14] = [
     ("HttpShape", "/http"),
     ("ApiShape", "/api"),
     ("ConsoleShape", "/console"),
-    ("ModelShape", "/defaults/model"),
+    ("ModelConfig", "/defaults/model"),
     ("AgentSettings", "/defaults/agent"),
     ("PromptShape", "/defaults/agent/prompt"),
 ];

@@ -21,12 +21,14 @@ use super::console::Console;
 use super::origin::Origins;
 use super::secret::SecretRef;
 use crate::knowledge::CollectionSettings;
+use crate::llm::Provider;
 use vocative_core::ids::AgentName;
 
 pub use self::agents::{Agent, AgentSettings, ChannelChoice, FirstTool, Network};
 pub use self::channels::{Access, AgentView, Channel, Limits, ReplyPrefix, RetentionDays};
 pub use self::hooks::{Hook, HookKind};
-pub use self::models::{CounterName, Model, ModelApi, Provider, ReasoningEffort};
+pub(super) use self::models::in_place_of;
+pub use self::models::{CounterName, Model, ModelConfig};
 pub use self::schedules::ConfiguredSchedule;
 pub use self::tools::{McpServer, SecretHeader, SecretVariable, Tool, ToolKind};
 pub use vocative_core::judging::policy::ThreadPolicy;

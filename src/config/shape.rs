@@ -21,10 +21,7 @@ use super::platforms::{ChannelsShape, DefaultsShape};
 use super::schedules::ScheduleShape;
 use super::schema::FORMS_FORMAT;
 use super::secret::SecretRef;
-use super::settings::{
-    AgentSettings, Capture, CounterName, Files, Landlock, LogFormat, ModelApi, Provider,
-    ReasoningEffort, Store,
-};
+use super::settings::{AgentSettings, Capture, Files, Landlock, LogFormat, ModelConfig, Store};
 use super::skills::SkillsShape;
 use vocative_core::addressing::Overlap;
 use vocative_core::approving::AfterUntrusted;
@@ -70,7 +67,7 @@ pub(super) struct Shape {
     pub defaults: DefaultsShape,
     /// Language models by name.
     #[serde(default)]
-    pub models: BTreeMap<String, ModelShape>,
+    pub models: BTreeMap<String, ModelConfig>,
     /// Agents by name.
     #[serde(default)]
     pub agents: BTreeMap<String, AgentSettings>,
@@ -226,62 +223,6 @@ pub(super) struct HttpShape {
 pub(super) struct WebhooksShape {
     /// Address and port.
     pub listen: String,
-}
-
-/// A language model.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ModelShape {
-    /// Who serves it. Required.
-    pub provider: Option<Provider>,
-    /// Which of OpenAI's APIs it is asked by, where its address does not tell.
-    pub api: Option<ModelApi>,
-    /// The provider's name of the model. Required, except for `offline`.
-    pub model: Option<String>,
-    /// Address of the API, for servers other than the provider's own.
-    pub base_url: Option<String>,
-    /// Where the key is.
-    pub api_key: Option<SecretRef>,
-    /// Seconds that one request may take.
-    #[schemars(range(min = 1, max = 3600))]
-    pub timeout_s: u64,
-    /// Tokens that one answer may have, its reasoning included.
-    #[schemars(range(min = 1))]
-    pub max_output_tokens: u32,
-    /// Randomness of the answers.
-    #[schemars(range(min = 0.0, max = 2.0))]
-    pub temperature: Option<f64>,
-    /// What a million tokens of a prompt cost.
-    #[schemars(range(min = 0.0))]
-    pub price_input: Option<f64>,
-    /// What a million of those that the provider's cache gives cost.
-    #[schemars(range(min = 0.0))]
-    pub price_cached: Option<f64>,
-    /// What a million of those that the provider's cache takes cost.
-    #[schemars(range(min = 0.0))]
-    pub price_written: Option<f64>,
-    /// What a million tokens of an answer cost.
-    #[schemars(range(min = 0.0))]
-    pub price_output: Option<f64>,
-    /// How much it reasons before it answers.
-    pub reasoning_effort: Option<ReasoningEffort>,
-    /// Tokens that prompt and answer may have together.
-    #[schemars(range(min = 256))]
-    pub context_limit: Option<u32>,
-    /// Further attempts at once after a failure that passes (5xx, connection lost).
-    #[schemars(range(min = 0, max = 20))]
-    pub retries: u32,
-    /// Runs that may ask it at the same time.
-    #[schemars(range(min = 1, max = 1000))]
-    pub max_parallel: usize,
-    /// Names from `[models]` that are asked in its place while it can't answer.
-    pub fallback: Vec<String>,
-    /// Whether its answers are asked for word by word.
-    pub stream: bool,
-    /// What counts the tokens of its prompts.
-    pub counter: CounterName,
-    /// Whether it takes pictures.
-    pub images: bool,
 }
 
 /// A tool that agents may name in `tools`.

@@ -231,7 +231,7 @@ pub fn agents(
         chat_options: chat_options(config, agent),
         chat_tools: chat_tools(config),
         model_key: model_key(settings),
-        counter: counter(settings.counter),
+        counter: counter(settings.settings.counter),
         summary_model: config.summary_model_of(agent).map(background),
         memory_model: config.memory_model_of(agent).map(background),
         files: files_in_prompts(&config.files, settings),
@@ -260,14 +260,14 @@ fn with_choices(
     agent: &config::Agent,
     with_model: &dyn Fn(&config::Agent, &config::Model) -> AgentSpec,
 ) -> AgentSpec {
-    let with_chain = |settings: &config::Model| {
-        let fallbacks = settings.fallback.iter();
+    let with_chain = |model: &config::Model| {
+        let fallbacks = model.settings.fallback.iter();
         let fallbacks = fallbacks.filter_map(|name| config.models.get(name));
         AgentSpec {
             fallbacks: fallbacks
                 .map(|fallback| Arc::new(with_model(agent, fallback)))
                 .collect(),
-            ..with_model(agent, settings)
+            ..with_model(agent, model)
         }
     };
     let choices = agent.settings.models.iter();
@@ -293,16 +293,12 @@ fn tools_of(
     agent.tools.iter().filter_map(tool).collect()
 }
 
-fn background_model(
-    model: Arc<dyn Model>,
-    settings: &config::Model,
-    config: &Config,
-) -> BackgroundModel {
+fn background_model(model: Arc<dyn Model>, of: &config::Model, config: &Config) -> BackgroundModel {
     BackgroundModel {
         model,
-        model_use: model_use(settings, config),
-        context_limit: settings.context_limit.map(|limit| limit as usize),
-        answer_reserve: settings.max_output_tokens as usize,
+        model_use: model_use(of, config),
+        context_limit: of.settings.context_limit.map(|limit| limit as usize),
+        answer_reserve: of.max_output_tokens as usize,
     }
 }
 
@@ -495,13 +491,13 @@ pub fn collections(config: &Config) -> Vec<Collection> {
     config.knowledge.values().map(collection).collect()
 }
 
-fn model_use(settings: &config::Model, config: &Config) -> ModelUse {
+fn model_use(model: &config::Model, config: &Config) -> ModelUse {
     ModelUse {
         currency: config.currency.clone(),
-        max_output_tokens: settings.max_output_tokens,
-        name: settings.name.clone(),
-        max_parallel: settings.max_parallel,
-        prices: settings.prices,
+        max_output_tokens: model.max_output_tokens,
+        name: model.name.clone(),
+        max_parallel: model.settings.max_parallel,
+        prices: model.prices,
     }
 }
 
@@ -567,48 +563,27 @@ pub async fn model_names(
     })
 }
 
-fn model_settings(settings: &config::Model, secrets: Option<&Secrets>) -> llm::ModelSettings {
+fn model_settings(model: &config::Model, secrets: Option<&Secrets>) -> llm::ModelSettings {
     // Without secrets no provider is asked: a model that needs none takes its place.
-    let provider = match settings.provider {
-        _ if secrets.is_none() => llm::Provider::Offline,
-        config::Provider::Offline => llm::Provider::Offline,
-        config::Provider::OpenAi => llm::Provider::OpenAi,
-        config::Provider::Anthropic => llm::Provider::Anthropic,
+    let provider = match secrets {
+        Some(_) => model.provider,
+        None => llm::Provider::Offline,
     };
-    let key = settings
-        .api_key
-        .as_ref()
-        .zip(secrets)
-        .map(|(key, secrets)| secrets.get(key).clone());
+    let settings = &model.settings;
+    let key = settings.api_key.as_ref().zip(secrets);
     llm::ModelSettings {
         provider,
-        api: settings.api.map(|api| match api {
-            config::ModelApi::Responses => llm::OpenAiApi::Responses,
-            config::ModelApi::Chat => llm::OpenAiApi::Chat,
-        }),
-        model: settings.model.clone(),
+        api: settings.api,
+        model: model.model.clone(),
         base_url: settings.base_url.clone(),
-        api_key: key,
-        timeout_ms: settings.timeout_ms,
-        max_output_tokens: settings.max_output_tokens,
+        api_key: key.map(|(key, secrets)| secrets.get(key).clone()),
+        timeout_ms: settings.timeout_s.0.saturating_mul(1_000),
+        max_output_tokens: model.max_output_tokens,
         temperature: settings.temperature,
-        reasoning_effort: settings.reasoning_effort.map(effort),
+        reasoning_effort: settings.reasoning_effort,
         context_limit: settings.context_limit.map(|limit| limit as usize),
         retries: settings.retries,
         stream: settings.stream,
-    }
-}
-
-fn effort(effort: config::ReasoningEffort) -> llm::Effort {
-    use config::ReasoningEffort as Set;
-    match effort {
-        Set::None => llm::Effort::None,
-        Set::Minimal => llm::Effort::Minimal,
-        Set::Low => llm::Effort::Low,
-        Set::Medium => llm::Effort::Medium,
-        Set::High => llm::Effort::High,
-        Set::Xhigh => llm::Effort::Xhigh,
-        Set::Max => llm::Effort::Max,
     }
 }
 
@@ -767,7 +742,7 @@ pub fn delivery(config: &Config, channel: &config::Channel) -> DeliveryPolicy {
 /// How prompts for a model show files.
 fn files_in_prompts(files: &config::Files, model: &config::Model) -> FilesInPrompts {
     FilesInPrompts {
-        takes_images: model.images,
+        takes_images: model.settings.images,
         limits: FileLimits {
             text_max_tokens: files.text_max_tokens,
             images_max: files.images_max,

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
 
 /// The settings of one model.
 #[derive(Clone)]
@@ -53,15 +55,17 @@ impl fmt::Debug for ModelSettings {
     }
 }
 
-/// The provider of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Who serves a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Provider {
-    /// OpenAI, and every server that is compatible with it.
+    /// Built in: answers without a network, the same each time.
+    Offline,
+    /// OpenAI, or any server that is compatible with it (set `base_url`).
+    #[serde(rename = "openai")]
     OpenAi,
     /// Anthropic.
     Anthropic,
-    /// The built-in model without a network.
-    Offline,
 }
 
 impl Provider {
@@ -77,16 +81,18 @@ impl Provider {
 }
 
 /// One of OpenAI's APIs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum OpenAiApi {
-    /// Responses: OpenAI's own.
+    /// Responses, OpenAI's own.
     Responses,
-    /// Chat Completions, which compatible servers use.
+    /// Chat Completions, which compatible servers speak.
     Chat,
 }
 
 /// How much a model reasons before it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the providers' names say it all")]
 pub enum Effort {
     None,

@@ -439,7 +439,7 @@ async fn old_text_of_a_chat_at_work_waits_as_a_job() {
 
     // The first seconds after a start belong to the channels, so it may be put off once.
     let id = waiting["id"].to_string();
-    let deadline = tokio::time::Instant::now() + crate::harness::WAIT;
+    let deadline = tokio::time::Instant::now() + WAIT;
     while !flow.log().contains("old data was let go") {
         assert!(tokio::time::Instant::now() < deadline, "{}", flow.log());
         flow.cli(&["jobs", "retry", id.trim_matches('"')]).await;

@@ -104,7 +104,10 @@ pub(super) async fn models(config: &Config, secrets: &Secrets) -> Result<Section
     let mut findings = Vec::new();
     for model in config.models.values() {
         let name = &model.name;
-        if model.api_key.is_none() && model.base_url.is_none() && model.model.is_empty() {
+        if model.settings.api_key.is_none()
+            && model.settings.base_url.is_none()
+            && model.model.is_empty()
+        {
             findings.push(fine(format!("{name} is built in")));
             continue;
         }
@@ -127,8 +130,8 @@ pub(super) async fn models(config: &Config, secrets: &Secrets) -> Result<Section
 /// The finding for a provider's answer. A list that lacks the model is a warning only if it is OpenAI's own: other
 /// servers' lists leave out models that they serve under a short name.
 fn about_model(model: &Model, reach: &ProviderReach) -> (FindingLevel, String) {
-    let is_own_list = model.base_url.is_none() && model.provider.name() == "openai";
-    let taken = if model.api_key.is_some() {
+    let is_own_list = model.settings.base_url.is_none() && model.provider.name() == "openai";
+    let taken = if model.settings.api_key.is_some() {
         "the key is accepted"
     } else {
         "the server answers"

@@ -16,8 +16,7 @@ use self::telegram::{TELEGRAM, TelegramShape};
 use super::channels::ChannelDraft;
 use super::resolve::Review;
 use super::secret::SecretRef;
-use super::settings::AgentSettings;
-use super::shape::ModelShape;
+use super::settings::{AgentSettings, ModelConfig};
 use vocative_core::ids::AgentName;
 use vocative_core::sending::policy::Live;
 
@@ -138,7 +137,7 @@ impl ChannelsShape {
 #[allow(dead_code, reason = "merged into each table before this is read")]
 pub(in crate::config) struct DefaultsShape {
     /// For every `[models.NAME]`.
-    #[schemars(with = "ModelShape")]
+    #[schemars(with = "ModelConfig")]
     pub model: serde_json::Map<String, serde_json::Value>,
     /// For every `[agents.NAME]`.
     #[schemars(with = "AgentSettings")]

@@ -1,6 +1,7 @@
 //! The example, the defaults and the schema agree.
 
 use super::*;
+use crate::llm::Provider;
 
 #[test]
 fn the_example_loads_as_it_is_and_with_every_setting_active() {

@@ -1,6 +1,7 @@
 //! Which values apply: defaults, the file, variables, and the defaults of a kind.
 
 use super::*;
+use crate::llm::Provider;
 
 #[test]
 fn one_channel_table_is_enough() {
