@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{CallContext, Tool, ToolError, ToolOutput};
+use super::{BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::delegating::{CHILDREN_MAX, TASK_MAX_CHARS};
 use vocative_core::ids::AgentName;
 use vocative_core::tool_call::CallRule;
@@ -110,7 +110,7 @@ impl Tool for AskAgent {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Repeatable
+        BuiltIn::AskAgent.rule()
     }
 
     /// An agent's answer is as trusted as what that agent has read: the store marks the run that asked accordingly.

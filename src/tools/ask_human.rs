@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ask_person::{QuestionTo, QuestionWish, checked};
 use super::search::schema;
-use super::{CallContext, Tool, ToolError, ToolOutput};
+use super::{BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 
 /// The tool's name.
@@ -43,7 +43,7 @@ impl Tool for AskHuman {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Repeatable
+        BuiltIn::AskHuman.rule()
     }
 
     fn question(&self, arguments: &Value) -> Option<Result<QuestionWish, ToolError>> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::search::schema;
-use super::{CallContext, Tool, ToolError, ToolOutput};
+use super::{BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::questioning::{OPTION_MAX_CHARS, OPTIONS_MAX, QUESTION_MAX_CHARS};
 use vocative_core::tool_call::CallRule;
 
@@ -70,7 +70,7 @@ impl Tool for AskPerson {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Repeatable
+        BuiltIn::AskPerson.rule()
     }
 
     fn question(&self, arguments: &Value) -> Option<Result<QuestionWish, ToolError>> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::outside::fenced;
 use super::search::schema;
-use super::{BoundTo, CallContext, Tool, ToolError, ToolOutput};
+use super::{BoundTo, BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
 use vocative_store::contract::{KnowledgeHit, KnowledgeHits, KnowledgeQuery};
@@ -98,7 +98,7 @@ impl Tool for KnowledgeSearch {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Repeatable
+        BuiltIn::KnowledgeSearch.rule()
     }
 
     fn target(&self) -> String {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::search::schema;
-use super::{CallContext, Tool, ToolError, ToolOutput};
+use super::{BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::ids::{AgentName, ConversationId, LeaseToken, RunId, TurnId};
 use vocative_core::remembering::{
     CHANGES_MAX, MemoryKind, MemoryRef, RECALLED_MAX, StoredMemory, WORDS_MIN_CHARS, checked_text,
@@ -139,7 +139,7 @@ impl Tool for Remember {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Keyed
+        BuiltIn::Remember.rule()
     }
 
     fn is_outside(&self) -> bool {
@@ -184,7 +184,7 @@ impl Tool for ForgetMemory {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Keyed
+        BuiltIn::ForgetMemory.rule()
     }
 
     fn is_outside(&self) -> bool {
@@ -224,7 +224,7 @@ impl Tool for Recall {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Repeatable
+        BuiltIn::Recall.rule()
     }
 
     fn is_outside(&self) -> bool {

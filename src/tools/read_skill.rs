@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::search::schema;
-use super::{BoundTo, CallContext, Tool, ToolError, ToolOutput};
+use super::{BoundTo, BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::skills::{SKILL_FILE, Skill, SkillFile};
 use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
@@ -76,7 +76,7 @@ impl Tool for ReadSkill {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Repeatable
+        BuiltIn::ReadSkill.rule()
     }
 
     /// An operator has approved every byte of a skill: it belongs to the agent's instructions.

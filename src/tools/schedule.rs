@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::search::schema;
-use super::{CallContext, Tool, ToolError, ToolOutput};
+use super::{BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_core::ids::AgentName;
 use vocative_core::scheduling::{Missed, NewSchedule, read_timing};
 use vocative_core::tool_call::CallRule;
@@ -65,7 +65,7 @@ impl Tool for Schedule {
     }
 
     fn rule(&self) -> CallRule {
-        super::BuiltIn::Schedule.rule()
+        BuiltIn::Schedule.rule()
     }
 
     fn is_outside(&self) -> bool {

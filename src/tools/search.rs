@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{BoundTo, CallContext, Tool, ToolError, ToolOutput};
+use super::{BoundTo, BuiltIn, CallContext, Tool, ToolError, ToolOutput};
 use vocative_channels::permalink::permalink;
 use vocative_core::ids::TurnId;
 use vocative_core::prompting::clean_name;
@@ -153,7 +153,7 @@ impl Tool for ConversationSearch {
     }
 
     fn rule(&self) -> CallRule {
-        CallRule::Repeatable
+        BuiltIn::ConversationSearch.rule()
     }
 
     fn call(
