@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::Language;
-use super::texts::Key;
 
 /// A text of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -28,7 +27,7 @@ pub(super) enum CatalogueText {
 pub(super) type Texts = BTreeMap<String, CatalogueText>;
 
 /// A value for a place of a text.
-pub(super) type Value<'a> = (&'static str, &'a dyn Display);
+pub(crate) type Value<'a> = (&'static str, &'a dyn Display);
 
 /// Reads the file of a language.
 pub(super) fn read(language: Language) -> Result<Texts, toml::de::Error> {
@@ -38,32 +37,27 @@ pub(super) fn read(language: Language) -> Result<Texts, toml::de::Error> {
     })
 }
 
-/// The texts of a language, by the number of their key.
-fn catalogue(language: Language) -> &'static [CatalogueText] {
-    static ALL: LazyLock<[Vec<CatalogueText>; 2]> = LazyLock::new(|| Language::ALL.map(in_order));
-    match language {
+/// A text of a language, by its name.
+fn text(language: Language, name: &str) -> &'static CatalogueText {
+    static ALL: LazyLock<[Texts; 2]> = LazyLock::new(|| {
+        Language::ALL.map(|language| read(language).expect("a test reads every catalogue"))
+    });
+    let texts = match language {
         Language::English => &ALL[0],
         Language::German => &ALL[1],
-    }
-}
-
-fn in_order(language: Language) -> Vec<CatalogueText> {
-    let texts = read(language).expect("a test reads every catalogue");
-    let of = |key: &Key| {
-        let text = texts.get(key.name()).cloned();
-        text.expect("a test finds every text in every catalogue")
     };
-    Key::ALL.iter().map(of).collect()
+    let text = texts.get(name);
+    text.unwrap_or_else(|| panic!("a test finds {name} in every catalogue"))
 }
 
 /// A text, with its places filled in; `count` chooses the form of one that has forms.
-pub(super) fn say(
+pub(crate) fn say(
     language: Language,
-    key: Key,
+    name: &str,
     count: Option<u64>,
     values: &[Value<'_>],
 ) -> String {
-    match &catalogue(language)[key as usize] {
+    match text(language, name) {
         CatalogueText::Plain(text) => filled(text, values),
         CatalogueText::Counted { one, .. } if count == Some(1) => filled(one, values),
         CatalogueText::Counted { other, .. } => filled(other, values),
@@ -88,42 +82,44 @@ fn filled(text: &str, values: &[Value<'_>]) -> String {
     out
 }
 
+/// Checks that every language has that text, with these places and no other.
+#[cfg(test)]
+pub(crate) fn check_text(name: &str, wanted: &[&str], is_counted: bool) {
+    use std::collections::BTreeSet;
+
+    let places = |text: &'static str| -> BTreeSet<&str> {
+        let behind = text.split('{').skip(1);
+        behind
+            .filter_map(|it| Some(it.split_once('}')?.0))
+            .collect()
+    };
+    let wanted: BTreeSet<&str> = wanted.iter().copied().collect();
+    for language in Language::ALL {
+        let told = format!("{language:?} {name}");
+        match text(language, name) {
+            CatalogueText::Plain(text) => {
+                assert_eq!(places(text), wanted, "{told}");
+                assert!(!is_counted, "{told} has forms");
+            }
+            CatalogueText::Counted { one, other } => {
+                assert!(places(one).is_subset(&wanted), "{told}");
+                assert_eq!(places(other), wanted, "{told}");
+                assert!(is_counted, "{told} has no forms");
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
-    /// The names of the places of a text.
-    fn places(text: &str) -> BTreeSet<&str> {
-        let behind = text.split('{').skip(1);
-        behind.map(|it| it.split_once('}').unwrap().0).collect()
-    }
-
     #[test]
-    fn every_language_has_every_text_with_its_places_and_no_other() {
-        let names: BTreeSet<&str> = Key::ALL.iter().map(|key| key.name()).collect();
-        assert_eq!(names.len(), Key::ALL.len());
+    fn every_language_has_the_same_texts() {
+        let names = |language| -> Vec<String> { read(language).unwrap().into_keys().collect() };
         for language in Language::ALL {
-            let texts = read(language).unwrap();
-            let found: BTreeSet<&str> = texts.keys().map(String::as_str).collect();
-            assert_eq!(found, names, "{language:?}");
-            for key in Key::ALL {
-                let told = format!("{language:?} {}", key.name());
-                let wanted: BTreeSet<&str> = key.places().iter().copied().collect();
-                match &texts[key.name()] {
-                    CatalogueText::Plain(text) => {
-                        assert_eq!(places(text), wanted, "{told}");
-                        assert!(!key.is_counted(), "{told} has forms");
-                    }
-                    CatalogueText::Counted { one, other } => {
-                        assert!(places(one).is_subset(&wanted), "{told}");
-                        assert_eq!(places(other), wanted, "{told}");
-                        assert!(key.is_counted(), "{told} has no forms");
-                    }
-                }
-            }
+            assert_eq!(names(language), names(Language::English), "{language:?}");
         }
     }
 

@@ -1,66 +1,6 @@
 //! Every text, with the values that it takes.
 
-use std::fmt::Display;
-
-use super::Language;
-use super::catalogue::say;
-
-/// Makes a method of [`Language`] of each text in a list, and [`Key`]. `[count]` marks the texts that have a form for
-/// one and a form for other numbers.
-macro_rules! texts {
-    ($($name:ident $([$count:ident])? ($($value:ident),*);)*) => {
-        /// A text, by its name in the catalogues.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(non_camel_case_types)]
-        pub(super) enum Key {
-            $($name,)*
-        }
-
-        impl Key {
-            /// All of them, in order.
-            pub(super) const ALL: &[Self] = &[$(Self::$name,)*];
-
-            /// The name in the catalogues.
-            pub(super) fn name(self) -> &'static str {
-                match self {
-                    $(Self::$name => stringify!($name),)*
-                }
-            }
-
-            /// The names of its places.
-            #[cfg(test)]
-            pub(super) fn places(self) -> &'static [&'static str] {
-                match self {
-                    $(Self::$name => &[$(stringify!($count),)? $(stringify!($value),)*],)*
-                }
-            }
-
-            /// Whether it has a form for one and a form for other numbers.
-            #[cfg(test)]
-            pub(super) fn is_counted(self) -> bool {
-                match self {
-                    $(Self::$name => !"".eq(concat!($(stringify!($count))?)),)*
-                }
-            }
-        }
-
-        impl Language {
-            $(
-                #[doc = concat!("The text `", stringify!($name), "` of the catalogues.")]
-                #[must_use]
-                pub fn $name(self $(, $count: u64)? $(, $value: impl Display)*) -> String {
-                    let counts: &[u64] = &[$($count)?];
-                    say(
-                        self,
-                        Key::$name,
-                        counts.first().copied(),
-                        &[$((stringify!($count), &$count),)? $((stringify!($value), &$value),)*],
-                    )
-                }
-            )*
-        }
-    };
-}
+use crate::words::texts;
 
 texts! {
     // How runs end.
