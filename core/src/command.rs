@@ -1,7 +1,25 @@
 //! What people ask the daemon itself for, and what comes of it. Never anything for a model.
+//!
+//! `commands!` lists the commands and the function that decides about each, in the file of its subject. How they are
+//! read, and who may give them, stands in `judging/commands.rs`.
+//!
+//! Reading order: this file, `asked`, then any command.
+
+mod afresh;
+mod approvals;
+mod asked;
+mod forget;
+mod help;
+mod inquiring;
+mod link;
+mod memory;
+mod planning;
+mod stop;
+mod title;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use vocative_contract::channel::Audience;
 use vocative_contract::envelope::{Belonging, ChatKind};
 use vocative_contract::outbound::Target;
 
@@ -13,100 +31,100 @@ use crate::title::TitleCommand;
 use crate::wall_clock::Zone;
 use crate::words::Language;
 
-/// A command of people to the daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CommandName {
+pub(crate) use asked::{AskedCommand, BehindWord, CommandForm, CommandRoom};
+pub(crate) use help::help;
+pub(crate) use stop::stopped;
+
+/// Declares the commands, in the order in which people are told of them. Each line is a variant with its description in
+/// the schema of settings; its word; what may stand behind that; whom it is announced to; and what decides about it.
+/// What it says of itself is `command_<word>` in the catalogues.
+macro_rules! commands {
+    ($($(#[$about:meta])+ $name:ident = $word:literal, $behind:expr, $audience:ident, $decide:expr;)+) => {
+        /// A command of people to the daemon.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum CommandName {
+            $($(#[$about])+ $name,)+
+        }
+
+        impl CommandName {
+            /// All, in the order in which people are told of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The word people say.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)+
+                }
+            }
+
+            /// What may stand behind the word.
+            pub(crate) fn behind(self) -> BehindWord {
+                use BehindWord::{Agent, Nothing, Order};
+                match self {
+                    $(Self::$name => $behind,)+
+                }
+            }
+
+            /// Whom it is announced to, unless the settings leave it to administrators.
+            #[must_use]
+            pub fn audience(self) -> Audience {
+                match self {
+                    $(Self::$name => Audience::$audience,)+
+                }
+            }
+
+            /// Decides about one that somebody gave who may.
+            pub(crate) fn decide(self, asked: &AskedCommand<'_>) -> CommandVerdict {
+                match self {
+                    $(Self::$name => $decide(asked),)+
+                }
+            }
+        }
+    };
+}
+
+commands! {
     /// What there is.
-    Help,
+    Help = "help", Nothing, Everybody, help::decide;
     /// A fresh start: prompts read nothing that was said before.
-    New,
+    New = "new", Agent, Everybody, afresh::decide;
     /// What waits for an answer ends.
-    Stop,
+    Stop = "stop", Nothing, Everybody, stop::decide;
     /// How things stand.
-    Status,
+    Status = "status", Agent, Everybody, inquiring::status;
     /// What an agent would be sent.
-    Context,
+    Context = "context", Agent, WhoeverIsAlone, inquiring::context;
     /// What an agent keeps of older turns.
-    Summary,
+    Summary = "summary", Agent, Everybody, inquiring::summary;
     /// Something is said here at a time.
-    Remind,
+    Remind = "remind", Order(planning::is_order), Everybody, planning::remind;
     /// An agent does something here at a time.
-    Schedule,
+    Schedule = "schedule", Order(planning::is_order), Everybody, planning::schedule;
     /// What waits here for a person's decision.
-    Approvals,
+    Approvals = "approvals", Order(approvals::is_order), Everybody, approvals::decide;
     /// What is remembered of them here.
-    Memory,
+    Memory = "memory", Order(memory::is_order), Everybody, memory::decide;
     /// What the conversation is called.
-    Title,
+    Title = "title", Order(title::is_order), Everybody, title::decide;
     /// Another account of the same person.
-    Link,
+    Link = "link", Order(link::is_order), WhoeverIsAlone, link::decide;
     /// Something goes for good.
-    Forget,
+    Forget = "forget", Order(forget::is_order), Everybody, forget::decide;
 }
 
 impl CommandName {
-    /// All, in the order in which people are told of them.
-    pub const ALL: [Self; 13] = [
-        Self::Help,
-        Self::New,
-        Self::Stop,
-        Self::Status,
-        Self::Context,
-        Self::Summary,
-        Self::Remind,
-        Self::Schedule,
-        Self::Approvals,
-        Self::Memory,
-        Self::Title,
-        Self::Link,
-        Self::Forget,
-    ];
-
-    /// The word people say.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Help => "help",
-            Self::New => "new",
-            Self::Stop => "stop",
-            Self::Status => "status",
-            Self::Context => "context",
-            Self::Summary => "summary",
-            Self::Remind => "remind",
-            Self::Schedule => "schedule",
-            Self::Approvals => "approvals",
-            Self::Memory => "memory",
-            Self::Title => "title",
-            Self::Link => "link",
-            Self::Forget => "forget",
-        }
-    }
-
     /// The command of that word.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
+        Self::ALL.iter().copied().find(|it| it.name() == name)
     }
 
     /// What it does, for people.
     #[must_use]
     pub fn description(self, language: Language) -> String {
-        match self {
-            Self::Help => language.command_help(),
-            Self::New => language.command_new(),
-            Self::Stop => language.command_stop(),
-            Self::Status => language.command_status(),
-            Self::Context => language.command_context(),
-            Self::Summary => language.command_summary(),
-            Self::Remind => language.command_remind(),
-            Self::Schedule => language.command_schedule(),
-            Self::Memory => language.command_memory(),
-            Self::Title => language.command_title(),
-            Self::Link => language.command_link(),
-            Self::Approvals => language.command_approvals(),
-            Self::Forget => language.command_forget(),
-        }
+        language.about_command(self.name())
     }
 }
 
@@ -234,6 +252,27 @@ pub enum Effect {
     ForgetChat,
 }
 
+impl Effect {
+    /// Whether it is carried out with the rights of an administrator, where it goes by them.
+    #[must_use]
+    pub fn is_by_admin(&self) -> bool {
+        match self {
+            Self::Stop { of_everybody } => *of_everybody,
+            Self::Schedule(command) => command.is_admin,
+            Self::Approvals(command) => command.is_admin,
+            Self::Memory(command) => command.is_admin,
+            Self::Title(command) => command.is_admin,
+            Self::Nothing
+            | Self::BeginAfresh { .. }
+            | Self::Inquire { .. }
+            | Self::Link(_)
+            | Self::ForgetMessage { .. }
+            | Self::ForgetPerson
+            | Self::ForgetChat => false,
+        }
+    }
+}
+
 /// What somebody said about what is to start at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleCommand {
@@ -322,6 +361,7 @@ pub struct ChatStanding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::check_text;
 
     #[test]
     fn a_command_of_somebody_who_is_not_served_is_refused_or_not_heard() {
@@ -348,8 +388,9 @@ mod tests {
 
     #[test]
     fn every_command_is_found_by_its_word() {
-        for name in CommandName::ALL {
+        for &name in CommandName::ALL {
             assert_eq!(CommandName::from_name(name.name()), Some(name));
+            check_text(&format!("command_{}", name.name()), &[], false);
             for language in Language::ALL {
                 assert!((1..=256).contains(&name.description(language).chars().count()));
             }

@@ -668,8 +668,8 @@ pub fn announcement(config: &Config, channel: &str) -> Announcement {
     });
     let mut commands: Vec<Announced> = asking.collect();
     if channel.manners.commands {
-        let own = CommandName::ALL.into_iter();
-        commands.extend(own.map(|name| Announced {
+        let own = CommandName::ALL.iter();
+        commands.extend(own.map(|&name| Announced {
             name: name.name().to_owned(),
             description: name.description(channel.manners.language),
             audience: audience(name, channel),
@@ -681,14 +681,11 @@ pub fn announcement(config: &Config, channel: &str) -> Announcement {
     }
 }
 
-/// Who may use a command: `capture::commands` refuses it to others.
+/// Whom a command is announced to; `judging::commands` in the core refuses it to others.
 fn audience(name: CommandName, channel: &config::Channel) -> Audience {
-    if channel.manners.admins_only.contains(&name) {
-        return Audience::Admins;
-    }
-    match name {
-        CommandName::Context | CommandName::Link => Audience::WhoeverIsAlone,
-        _ => Audience::Everybody,
+    match channel.manners.admins_only.contains(&name) {
+        true => Audience::Admins,
+        false => name.audience(),
     }
 }
 

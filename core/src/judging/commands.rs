@@ -3,25 +3,23 @@
 //! On Slack it is the text of a slash command (`/vocative new`) or, because those can't be given in
 //! threads, a message that mentions the bot and says the word of a command and nothing else
 //! (`@Vocative new`); on Telegram a message that begins with a command of ours (`/new`). A model never
-//! sees any of them.
+//! sees any of them. What each means stands in `command/`.
 
 use vocative_contract::envelope::{
     ChatKind, Command, CommandTarget, InboundMessage, Sender, SenderKind,
 };
 
 use crate::addressing::{Access, MessageFacts};
-use crate::approving::{ApprovalsCommand, ApprovalsOrder};
 use crate::code::Code;
-use crate::command::{CommandFacts, CommandName, CommandVerdict, Effect, Inquiry, ScheduleCommand};
+use crate::command::{
+    AskedCommand, BehindWord, CommandFacts, CommandForm, CommandName, CommandRoom, CommandVerdict,
+    Effect, help,
+};
 use crate::ids::AgentName;
 use crate::judging::access::access;
 use crate::judging::addressees::{names_bot, without_labels};
 use crate::judging::policy::ChannelPolicy;
 use crate::judging::speech::without_leading_mentions;
-use crate::linking::{LinkCommand, LinkOrder};
-use crate::remembering::{MemoryCommand, MemoryOrder};
-use crate::scheduling::{WordingProblem, read_order};
-use crate::title::{TitleCommand, TitleOrder};
 use crate::words::Language;
 
 /// A command as it was said.
@@ -37,17 +35,6 @@ struct GivenCommand<'a> {
     has_forgotten_lately: bool,
     /// How commands are written here.
     form: CommandForm,
-}
-
-/// How commands are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CommandForm {
-    /// Behind a command of the app's own: `/vocative new`.
-    Behind,
-    /// By themselves: `/new`.
-    Plain,
-    /// Behind a mention of the bot: `@Vocative new`.
-    Mention,
 }
 
 /// Decides about a message that may be a command of ours. `None` if it is no command, is for another bot, or
@@ -125,22 +112,11 @@ fn mentioned_command<'a>(
     }
     let (word, rest) = typed(said);
     let name = CommandName::from_name(&word)?;
-    let is_all = match name {
+    let is_all = match name.behind() {
         _ if rest.is_empty() => true,
-        // `@Vocative title of the book?` is a question; a title stands behind a colon.
-        CommandName::Help | CommandName::Stop | CommandName::Title => false,
-        CommandName::Forget => ForgottenWords::of(rest) != ForgottenWords::Other,
-        // A text that names no time is a question to a model: `@Vocative remind me of what Bob said`.
-        CommandName::Remind | CommandName::Schedule => {
-            read_order(rest, 0, policy.manners.zone) != Err(WordingProblem::When)
-        }
-        CommandName::Approvals => ApprovalsOrder::read(rest) != ApprovalsOrder::Other,
-        CommandName::Memory => MemoryOrder::read(rest) != MemoryOrder::Other,
-        // `@Vocative link releases` is a question: a code is shown with a dash.
-        CommandName::Link => {
-            Code::is_as_shown(rest) || LinkOrder::read(rest) == LinkOrder::TakeAway
-        }
-        _ => agent_of_name(rest, policy).is_some(),
+        BehindWord::Nothing => false,
+        BehindWord::Agent => agent_of_name(rest, policy).is_some(),
+        BehindWord::Order(is_one) => is_one(rest, policy.manners.zone),
     };
     is_all.then_some((name, rest, CommandForm::Mention))
 }
@@ -212,11 +188,11 @@ pub fn read_command(
     let (word, rest) = behind_word(&command.text);
     let Some(name) = CommandName::from_name(&word) else {
         let help = match word.as_str() {
-            "" => help(CommandForm::Behind, policy),
+            "" => help(CommandForm::Behind, &room(policy)),
             _ => format!(
                 "{}\n{}",
                 language.no_such_command(),
-                help(CommandForm::Behind, policy)
+                help(CommandForm::Behind, &room(policy))
             ),
         };
         return Some(CommandVerdict {
@@ -280,98 +256,44 @@ pub(super) fn is_private(kind: Option<ChatKind>, policy: &ChannelPolicy) -> bool
 }
 
 fn decide(said: &GivenCommand<'_>, policy: &ChannelPolicy) -> CommandVerdict {
-    let language = policy.manners.language;
-    let is_admin = policy.admins.contains(&said.sender.id);
-    let is_direct = said.kind == Some(ChatKind::Direct);
     // A slash command may be given where the bot is not: an answer to its person alone still finds them.
     let is_private = match said.form {
         CommandForm::Behind => policy.tells_privately,
         CommandForm::Plain | CommandForm::Mention => is_private(said.kind, policy),
     };
-    let is_alone = is_private && is_direct;
-    let told = |text: String| CommandVerdict {
-        is_private,
-        ..CommandVerdict::told(text)
-    };
+    let told = |text: String| CommandVerdict::told(text).told_in(is_private);
     if !may_use(said.name, said.sender, policy) {
-        return told(language.only_admins());
+        return told(policy.manners.language.only_admins());
     }
     let agent = match named_agent(said, policy) {
         Ok(agent) => agent,
         Err(text) => return told(text),
     };
-    // What the person is told is known only once the command is carried out.
-    let told_later = |effect| CommandVerdict {
-        is_admitted: true,
-        effect,
-        answer: None,
+    said.name.decide(&AskedCommand {
+        rest: said.rest,
+        agent,
+        sender: &said.sender.id,
+        is_admin: policy.admins.contains(&said.sender.id),
+        is_direct: said.kind == Some(ChatKind::Direct),
         is_private,
-    };
-    let inquire = |inquiry| {
-        let agent = agent.clone();
-        let agent = agent.unwrap_or_else(|| policy.default_agent.clone());
-        told_later(Effect::Inquire { inquiry, agent })
-    };
-    match said.name {
-        CommandName::Help => told(help(said.form, policy)),
-        CommandName::New => begin_afresh(agent, is_alone, policy),
-        CommandName::Stop => stop(is_admin, is_alone, language),
-        CommandName::Status => inquire(Inquiry::Status),
-        CommandName::Summary => inquire(Inquiry::Summary),
-        CommandName::Context if is_private || is_direct || is_admin => inquire(Inquiry::Context),
-        CommandName::Context => told(language.context_is_private()),
-        CommandName::Remind => plan(said, None, is_private, policy),
-        CommandName::Schedule => {
-            let agent = policy.default_agent.clone();
-            plan(said, Some(agent), is_private, policy)
-        }
-        CommandName::Approvals => told_later(Effect::Approvals(ApprovalsCommand {
-            order: ApprovalsOrder::read(said.rest),
-            channel: policy.channel.to_string(),
-            is_admin,
-            language,
-        })),
-        CommandName::Memory => told_later(Effect::Memory(MemoryCommand {
-            order: MemoryOrder::read(said.rest),
-            agents: policy.agents.iter().map(|it| it.name.clone()).collect(),
-            is_admin,
-            is_direct,
-            language,
-        })),
-        CommandName::Title => told_later(Effect::Title(TitleCommand {
-            order: TitleOrder::read(said.rest),
-            is_admin,
-            language,
-        })),
-        // In a room others would read the code, and could use it.
-        CommandName::Link if !is_direct => told(language.link_is_private()),
-        CommandName::Link => told_later(Effect::Link(LinkCommand {
-            order: LinkOrder::read(said.rest),
-            language,
-        })),
-        CommandName::Forget => forget(said, (is_admin, is_direct), language, &told),
-    }
+        replied_to: said.replied_to,
+        has_forgotten_lately: said.has_forgotten_lately,
+        form: said.form,
+        room: room(policy),
+    })
 }
 
-/// Something is planned; what its person is told is known when it is done.
-fn plan(
-    said: &GivenCommand<'_>,
-    agent: Option<AgentName>,
-    is_private: bool,
-    policy: &ChannelPolicy,
-) -> CommandVerdict {
-    let command = ScheduleCommand {
-        agent,
-        text: said.rest.to_owned(),
-        zone: policy.manners.zone,
-        is_admin: policy.admins.contains(&said.sender.id),
+/// What commands need to know of a channel.
+fn room(policy: &ChannelPolicy) -> CommandRoom<'_> {
+    let bot = policy.identity.display_name.as_str();
+    CommandRoom {
+        channel: &policy.channel,
+        agents: policy.agents.iter().map(|it| it.name.clone()).collect(),
+        default_agent: &policy.default_agent,
         language: policy.manners.language,
-    };
-    CommandVerdict {
-        is_admitted: true,
-        effect: Effect::Schedule(command),
-        answer: None,
-        is_private,
+        zone: policy.manners.zone,
+        admins_only: &policy.manners.admins_only,
+        mentioned_as: policy.has_mentioned_commands.then_some(bot),
     }
 }
 
@@ -380,24 +302,16 @@ fn named_agent(
     said: &GivenCommand<'_>,
     policy: &ChannelPolicy,
 ) -> Result<Option<AgentName>, String> {
-    let takes_agent = !matches!(
-        said.name,
-        CommandName::Help
-            | CommandName::Stop
-            | CommandName::Forget
-            | CommandName::Remind
-            | CommandName::Schedule
-            | CommandName::Approvals
-            | CommandName::Memory
-            | CommandName::Title
-            | CommandName::Link
-    );
+    let takes_agent = matches!(said.name.behind(), BehindWord::Agent);
     if !takes_agent || said.rest.is_empty() {
         return Ok(None);
     }
     agent_of_name(said.rest, policy).map(Some).ok_or_else(|| {
-        let names = names(policy.agents.iter().map(|agent| &agent.name));
-        policy.manners.language.nobody_of_that_name(names)
+        let names: Vec<&str> = policy.agents.iter().map(|it| it.name.as_str()).collect();
+        policy
+            .manners
+            .language
+            .nobody_of_that_name(names.join(", "))
     })
 }
 
@@ -410,156 +324,19 @@ fn agent_of_name(name: &str, policy: &ChannelPolicy) -> Option<AgentName> {
     Some(agent.name.clone())
 }
 
-/// Begins afresh. Everybody there sees the reply, because what they are answered changes.
-fn begin_afresh(
-    agent: Option<AgentName>,
-    is_private: bool,
-    policy: &ChannelPolicy,
-) -> CommandVerdict {
-    let all = || policy.agents.iter().map(|agent| agent.name.clone());
-    let agents: Vec<AgentName> = agent.map_or_else(|| all().collect(), |agent| vec![agent]);
-    let language = policy.manners.language;
-    let text = match policy.agents.len() {
-        1 => language.fresh_start(),
-        _ => language.fresh_start_of(names(agents.iter())),
-    };
-    CommandVerdict {
-        is_admitted: true,
-        effect: Effect::BeginAfresh { agents },
-        answer: Some(text),
-        is_private,
-    }
-}
-
-fn stop(of_everybody: bool, is_private: bool, language: Language) -> CommandVerdict {
-    CommandVerdict {
-        is_admitted: true,
-        effect: Effect::Stop { of_everybody },
-        answer: Some(stopped(of_everybody, language)),
-        is_private,
-    }
-}
-
-/// The reply to a stop.
-pub(super) fn stopped(of_everybody: bool, language: Language) -> String {
-    match of_everybody {
-        true => language.stopped_all(),
-        false => language.stopped_own(),
-    }
-}
-
-fn forget(
-    said: &GivenCommand<'_>,
-    (is_admin, is_direct): (bool, bool),
-    language: Language,
-    told: &dyn Fn(String) -> CommandVerdict,
-) -> CommandVerdict {
-    let done = |effect, text: String| CommandVerdict {
-        effect,
-        ..told(text)
-    };
-    use ForgottenWords::{Chat, Me, Nothing, Other};
-    let confirming = |words: &str| match said.form {
-        CommandForm::Plain => format!("/forget {words} yes"),
-        CommandForm::Behind | CommandForm::Mention => format!("forget {words} yes"),
-    };
-    match (ForgottenWords::of(said.rest), said.replied_to) {
-        (Nothing, Some((message_id, is_own))) if is_own || is_admin => {
-            let effect = Effect::ForgetMessage {
-                message_id: message_id.to_owned(),
-            };
-            done(effect, language.forgets_message())
-        }
-        (Nothing, Some(_)) => told(language.forgets_own_messages()),
-        // Several people share that name, so it is unknown which of them asks.
-        (Me { .. }, _) if said.sender.id.starts_with(BEHIND_A_CHAT) => {
-            told(language.shared_name_forgets_nothing())
-        }
-        (Me { .. }, _) if said.has_forgotten_lately => told(language.forgotten_lately()),
-        (Me { is_sure: false }, _) => told(language.would_forget_person(confirming("me"))),
-        (Me { is_sure: true }, _) => done(Effect::ForgetPerson, language.forgets_person()),
-        (Chat { .. }, _) if !(is_admin || is_direct) => told(language.only_admins_forget_chat()),
-        (Chat { is_sure: false }, _) => told(language.would_forget_chat(confirming("chat"))),
-        (Chat { is_sure: true }, _) => done(Effect::ForgetChat, language.forgets_chat()),
-        (Nothing | Other, _) => told(match said.form {
-            CommandForm::Behind | CommandForm::Mention => language.forget_help(),
-            CommandForm::Plain => language.forget_help_reply(),
-        }),
-    }
-}
-
-/// The words behind `forget`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ForgottenWords {
-    Nothing,
-    /// The person; done once they said yes.
-    Me {
-        is_sure: bool,
-    },
-    /// The chat; done once its person said yes.
-    Chat {
-        is_sure: bool,
-    },
-    Other,
-}
-
-impl ForgottenWords {
-    fn of(rest: &str) -> Self {
-        let words = rest.split_whitespace().take(3).map(str::to_lowercase);
-        let words: Vec<String> = words.collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            [] => Self::Nothing,
-            ["me"] => Self::Me { is_sure: false },
-            ["me", "yes"] => Self::Me { is_sure: true },
-            ["chat"] => Self::Chat { is_sure: false },
-            ["chat", "yes"] => Self::Chat { is_sure: true },
-            _ => Self::Other,
-        }
-    }
-}
-
-/// The prefix of a sender's id where somebody writes as a chat.
-const BEHIND_A_CHAT: &str = "chat:";
-
-fn help(form: CommandForm, policy: &ChannelPolicy) -> String {
-    let start = match form {
-        CommandForm::Behind | CommandForm::Mention => "",
-        CommandForm::Plain => "/",
-    };
-    let language = policy.manners.language;
-    let mut lines = vec![language.help_head()];
-    for name in CommandName::ALL {
-        let who = match policy.manners.admins_only.contains(&name) {
-            true => format!(" {}", language.help_admins()),
-            false => String::new(),
-        };
-        lines.push(format!(
-            "{start}{}: {}{who}",
-            name.name(),
-            name.description(language)
-        ));
-    }
-    if policy.has_mentioned_commands {
-        lines.push(language.help_mentioned(&policy.identity.display_name));
-    }
-    lines.join("\n")
-}
-
-fn names<'a>(agents: impl Iterator<Item = &'a AgentName>) -> String {
-    let names: Vec<&str> = agents.map(AgentName::as_str).collect();
-    names.join(", ")
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use vocative_contract::channel::Audience;
     use vocative_contract::envelope::{CommandWord, Place, ReplyTo};
     use vocative_contract::markup::mention_token;
 
     use super::*;
+    use crate::command::Inquiry;
     use crate::judging::policy::AllowList;
     use crate::judging::testing::{agent, message, policy};
+    use crate::linking::{LinkCommand, LinkOrder};
+    use crate::title::{TitleCommand, TitleOrder};
 
     fn slack(text: &str, sender: &str, kind: Option<ChatKind>) -> CommandVerdict {
         read_command(&command(text, sender), here(kind), &policy()).unwrap()
@@ -724,6 +501,19 @@ mod tests {
         ] {
             let found = mentioned(&format!("{bot} {text}"));
             assert_eq!(found.is_some(), is_command, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_announced_to_whoever_is_alone_is_refused_among_others() {
+        let does = |name: &CommandName, kind| {
+            let verdict = telegram(&format!("/{}", name.name()), "U1", kind);
+            verdict.is_some_and(|verdict| verdict.effect != Effect::Nothing)
+        };
+        for name in CommandName::ALL {
+            let only_alone = does(name, ChatKind::Direct) && !does(name, ChatKind::Private);
+            let expected = name.audience() == Audience::WhoeverIsAlone;
+            assert_eq!(only_alone, expected, "{name:?}");
         }
     }
 

@@ -8,12 +8,12 @@ use crate::addressing::{
     Access, AckReaction, MessageFacts, Notice, NoticeKind, Overlap, Rule, RunVerdict, Verdict,
 };
 use crate::code::is_alive;
-use crate::command::CommandVerdict;
+use crate::command::{CommandVerdict, stopped};
 use crate::ids::AgentName;
 use crate::judging::access::access;
 use crate::judging::addressees::{addressing, is_unsure, may_follow_up};
 use crate::judging::asked_model::asked_model;
-use crate::judging::commands::{self, is_private, read_message, stopped};
+use crate::judging::commands::{self, is_private, read_message};
 use crate::judging::policy::{ChannelPolicy, SpentUp};
 use crate::judging::stop::says_stop;
 use crate::pairing::PAIRING_CODE_LIFE_MS;

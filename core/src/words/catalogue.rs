@@ -64,6 +64,13 @@ pub(crate) fn say(
     }
 }
 
+impl Language {
+    /// What the command of that word says of itself.
+    pub(crate) fn about_command(self, word: &str) -> String {
+        say(self, &format!("command_{word}"), None, &[])
+    }
+}
+
 /// A text with the values in their places, in one pass: what looks like a place in a value stays as it is.
 fn filled(text: &str, values: &[Value<'_>]) -> String {
     let mut out = String::with_capacity(text.len());

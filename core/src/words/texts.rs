@@ -1,4 +1,4 @@
-//! Every text, with the values that it takes.
+//! Every text that is not a command's own, with the values that it takes.
 
 use crate::words::texts;
 
@@ -50,61 +50,11 @@ texts! {
     not_at_work(name);
 
     // Commands.
-    command_help();
-    command_new();
-    command_stop();
-    command_status();
-    command_context();
-    command_summary();
-    command_remind();
-    command_schedule();
-    command_memory();
-    command_title();
-    command_link();
-    command_approvals();
-    command_forget();
     command_ask();
-    help_head();
-    help_admins();
-    help_mentioned(name);
     no_such_command();
     only_admins();
     nobody_of_that_name(names);
     no_such_model(models);
-    context_is_private();
-    fresh_start();
-    fresh_start_of(agents);
-    stopped_all();
-    stopped_own();
-
-    // Forgetting.
-    forgets_message();
-    forgets_own_messages();
-    shared_name_forgets_nothing();
-    forgotten_lately();
-    would_forget_person(words);
-    would_forget_chat(words);
-    forgets_person();
-    forgets_chat();
-    only_admins_forget_chat();
-    forget_help();
-    forget_help_reply();
-
-    // How things stand.
-    agent_gone(agent);
-    no_prompt(cause);
-    status_answers[count](agent);
-    status_now(working, waiting, posts);
-    status_working[count]();
-    status_posts[count]();
-    status_kept[count]();
-    status_afresh(at);
-    context_nothing(agent);
-    context_head(agent, tokens, budget, instructions);
-    context_older[count]();
-    context_left_out[count]();
-    summary_head(agent);
-    no_summary[count](agent);
 
     // Cards of calls that wait for a person.
     may_i(tool);
@@ -182,17 +132,6 @@ texts! {
     change_empty();
     change_unreadable();
     change_of_nothing();
-
-    // What waits for a decision.
-    approvals_none();
-    approvals_theirs();
-    approvals_deny_all(code);
-    approvals_asked();
-    approvals_line(tool, arguments, name);
-    approvals_line_until(tool, arguments, name, until);
-    approvals_help();
-    approvals_other_list();
-    approvals_denied[count]();
 
     // Questions.
     question_for(asked);
@@ -332,28 +271,7 @@ texts! {
     memory_core_full();
     memory_room_full();
 
-    // What a conversation is called.
-    title_is(title);
-    title_is_none(title);
-    title_given();
-    title_taken_away();
-    title_not_there();
-    title_says_nothing();
-    title_is_operators();
-
-    // Accounts of one person, and who is let in by a code.
-    link_code(code);
-    link_accounts(accounts);
-    link_done(account);
-    link_was_said(account);
-    link_code_wrong();
-    link_code_is_own();
-    link_tries_used_up();
-    link_is_there(account);
-    link_full(count);
-    link_taken_away();
-    link_not_there();
-    link_is_private();
+    // Who is let in by a code.
     pairing_offered(code);
     pairing_done();
 }
