@@ -81,20 +81,18 @@ impl InquiryDesk {
         let Some(spec) = self.registry.get(&inquiry.agent) else {
             return Ok(language.agent_gone(&inquiry.agent));
         };
-        if inquiry.inquiry == Inquiry::Status {
-            let (place, agent) = (inquiry.conversation, spec.name.clone());
-            let standing = self.store.chat_standing(place, agent, (self.clock)());
-            return Ok(status_text(
-                &spec.agent.display_name,
-                &standing.await?,
-                language,
-            ));
-        }
-        match self.prompt(inquiry, &spec, room).await {
-            Ok(built) if inquiry.inquiry == Inquiry::Context => {
-                Ok(context_text(&spec.agent.display_name, &built, language))
+        let agent = &spec.agent.display_name;
+        let tell = match inquiry.inquiry {
+            Inquiry::Status => {
+                let (place, name) = (inquiry.conversation, spec.name.clone());
+                let standing = self.store.chat_standing(place, name, (self.clock)());
+                return Ok(status_text(agent, &standing.await?, language));
             }
-            Ok(built) => Ok(summary_text(&spec.agent.display_name, &built, language)),
+            Inquiry::Context => context_text,
+            Inquiry::Summary => summary_text,
+        };
+        match self.prompt(inquiry, &spec, room).await {
+            Ok(built) => Ok(tell(agent, &built, language)),
             Err(PromptError::Store(cause)) => Err(cause),
             Err(cause) => Ok(language.no_prompt(cause)),
         }
