@@ -2,7 +2,13 @@
 //! answered later. `core/judging/commands.rs` decides.
 //!
 //! A command is identified by its message, or by the platform's own id of it; received twice, it is carried
-//! out once. Its answer is a post that is no turn, so that no prompt ever holds it.
+//! out once. Its answer is a post that is no turn, so that no prompt ever holds it. What a command does that has a
+//! subject of its own is in a file beside this one, in `commands/`.
+
+mod approvals;
+mod links;
+mod memories;
+mod titles;
 
 use std::path::Path;
 
@@ -14,14 +20,10 @@ use crate::rows::accounts::platform_of;
 use vocative_contract::envelope::{Place, Sender, SenderKind};
 use vocative_contract::outbound::{Part, Target};
 
-use crate::acts::approvals_said::order_approvals_txn;
 use crate::acts::erasure::{Forgotten, has_forgotten_lately, order_txn};
 use crate::acts::learn::settle_kind_txn;
-use crate::acts::links_said::order_link_txn;
-use crate::acts::memories_said::order_memory_txn;
 use crate::acts::overlap::{Stopped, stop_chat_txn};
 use crate::acts::schedules::order_schedule_txn;
-use crate::acts::titles_said::order_title_txn;
 use crate::acts::triggers::Addressed;
 use crate::contract::NonMessage;
 use crate::rows::fresh_starts::{begin_afresh_txn, behind_everything};
@@ -198,16 +200,16 @@ pub(crate) fn carry_out_txn(
             answer = Some(order_schedule_txn(connection, asker, command)?);
         }
         Effect::Approvals(command) => {
-            answer = Some(order_approvals_txn(connection, asker, command)?);
+            answer = Some(approvals::order_approvals_txn(connection, asker, command)?);
         }
         Effect::Memory(command) => {
-            answer = Some(order_memory_txn(connection, asker, command)?);
+            answer = Some(memories::order_memory_txn(connection, asker, command)?);
         }
         Effect::Title(command) => {
-            answer = Some(order_title_txn(connection, asker, command)?);
+            answer = Some(titles::order_title_txn(connection, asker, command)?);
         }
         Effect::Link(command) => {
-            answer = Some(order_link_txn(
+            answer = Some(links::order_link_txn(
                 connection,
                 asker,
                 command,

@@ -2,7 +2,6 @@
 
 pub(crate) mod addressing;
 pub(crate) mod album_items;
-pub(crate) mod approvals_said;
 pub(crate) mod approving;
 pub(crate) mod arrival;
 pub(crate) mod call_files;
@@ -32,10 +31,8 @@ pub(crate) mod import;
 pub(crate) mod indexing;
 pub(crate) mod jobs;
 pub(crate) mod learn;
-pub(crate) mod links_said;
 pub(crate) mod made_from;
 pub(crate) mod memories;
-mod memories_said;
 pub(crate) mod merge;
 pub(crate) mod notices;
 pub(crate) mod outbox;
@@ -62,6 +59,5 @@ pub(crate) mod settling;
 pub(crate) mod standing;
 pub(crate) mod telling;
 pub(crate) mod timeline;
-pub(crate) mod titles_said;
 pub(crate) mod triggers;
 pub(crate) mod twins;
