@@ -11,9 +11,13 @@ use crate::contract::NonMessage;
 use crate::registry::RowOwner;
 
 use crate::scene::{Room, Scene};
-use vocative_core::command::{CommandVerdict, Effect, Inquiry};
+use vocative_contract::envelope::{ChatKind, Command};
+use vocative_core::command::{CommandFacts, CommandName, CommandVerdict, Effect};
 use vocative_core::history::HistoryRole;
-use vocative_core::ids::{AgentName, RunId, TurnId};
+use vocative_core::ids::{RunId, TurnId};
+use vocative_core::judging::commands::read_command;
+use vocative_core::judging::policy::ChannelPolicy;
+use vocative_core::judging::testing;
 use vocative_core::sent::{SentPrompt, SentTurn};
 
 /// What Ann of the first account was the first to say, and everybody repeats.
@@ -233,34 +237,57 @@ impl Houses {
 /// One row or more of the second account in every table, all with what Ann said first.
 const NEIGHBOUR: &str = include_str!("neighbour.sql");
 
-/// What people may ask for themselves.
-fn effects() -> [(&'static str, Effect); 9] {
-    let helper = || AgentName::trusted("helper");
-    let ask = |inquiry| Effect::Inquire {
-        inquiry,
-        agent: helper(),
+/// What people say to commands: each word by itself, and what does more behind one.
+fn said_to_commands() -> Vec<String> {
+    let words = CommandName::ALL.iter().map(|name| name.name().to_owned());
+    let more = [
+        "new helper",
+        "remind in 20m the code is zebra-7f3a9c",
+        "remind cancel 900",
+        "schedule weekdays 9:00 read out the code",
+        "schedule run 900",
+        "approvals deny all",
+        "memory forget 900",
+        "memory change 900 the code is known",
+        "memory share 900",
+        "title zebra-7f3a9c",
+        "title -",
+        "link -",
+        "forget chat yes",
+        "forget me yes",
+    ];
+    words.chain(more.map(str::to_owned)).collect()
+}
+
+/// What a text behind the app's command does, said in a direct chat by an administrator: they may do the most.
+fn effect_of(text: &str) -> Effect {
+    let helper = testing::agent("helper");
+    let mut policy = ChannelPolicy {
+        admins: vec!["U1".to_owned()],
+        default_agent: helper.clone(),
+        ..testing::policy()
     };
-    [
-        ("help", Effect::Nothing),
-        (
-            "new",
-            Effect::BeginAfresh {
-                agents: vec![helper()],
-            },
-        ),
-        ("status", ask(Inquiry::Status)),
-        ("context", ask(Inquiry::Context)),
-        ("summary", ask(Inquiry::Summary)),
-        ("stop", Effect::Stop { of_everybody: true }),
-        (
-            "forget",
-            Effect::ForgetMessage {
-                message_id: "2".to_owned(),
-            },
-        ),
-        ("forget chat", Effect::ForgetChat),
-        ("forget me", Effect::ForgetPerson),
-    ]
+    // The other account has an agent of that name, too.
+    policy.agents[0].aliases = vec![helper.to_string()];
+    policy.agents[0].name = helper;
+    let said = testing::message("x");
+    let command = Command {
+        id: "1".to_owned(),
+        place: said.place,
+        sender: Sender {
+            id: "U1".to_owned(),
+            ..said.sender
+        },
+        name: "/vocative".to_owned(),
+        text: text.to_owned(),
+    };
+    let facts = CommandFacts {
+        is_in_room: true,
+        ..CommandFacts::default()
+    };
+    let kind = Some(ChatKind::Direct);
+    let verdict = read_command(&command, CommandFacts { kind, ..facts }, &policy);
+    verdict.unwrap().effect
 }
 
 #[tokio::test]
@@ -300,11 +327,17 @@ async fn every_row_of_another_account_stays_as_it_is_whatever_a_person_asks_for(
         .await
         .unwrap();
     unchanged("a delete").await;
-    for (n, (what, effect)) in effects().into_iter().enumerate() {
+    let said_to_commands = said_to_commands().into_iter();
+    let message = Effect::ForgetMessage {
+        message_id: "2".to_owned(),
+    };
+    let asked = said_to_commands.map(|text| (effect_of(&text), text));
+    let asked = [(message, "a reply".to_owned())].into_iter().chain(asked);
+    for (n, (effect, what)) in asked.enumerate() {
         houses.ann.hear(said("7", PHRASE)).await;
         let done = houses.give(&format!("t{n}"), effect).await;
         assert_eq!(done.removed_copies, [] as [PathBuf; 0], "{what}");
-        unchanged(what).await;
+        unchanged(&what).await;
     }
     assert_eq!(std::fs::read_to_string(&copy).unwrap(), PHRASE);
     assert!(!houses.ann.contents().await[0].contains("zebra"));
