@@ -50,7 +50,6 @@ pub(crate) enum EnvelopeTaken {
 
 impl EnvelopeTaken {
     /// What is wrong with a form that was sent.
-    #[cfg(feature = "slack")]
     pub(crate) fn form_problem(&self) -> Option<&str> {
         match self {
             Self::Committed(accepted) => accepted.form_problem.as_deref(),
@@ -236,7 +235,6 @@ pub(crate) struct DoorGuard<'a> {
 
 impl DoorGuard<'_> {
     /// Reports the channel as connected, waits to be cancelled, and closes.
-    #[cfg_attr(not(feature = "slack"), allow(dead_code))]
     pub(crate) async fn until(self, cancel: CancellationToken) {
         if let Some(open) = self.door.opened() {
             open.reporter

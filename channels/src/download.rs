@@ -8,7 +8,6 @@ use crate::http::what_broke;
 pub(crate) const DOWNLOAD_MAX: std::time::Duration = std::time::Duration::from_secs(290);
 
 /// How many redirects a download may take.
-#[cfg(feature = "slack")]
 pub(crate) const REDIRECTS_MAX: usize = 3;
 
 /// Reads an answer's body into a sink and returns its length in bytes.

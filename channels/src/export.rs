@@ -194,7 +194,7 @@ pub(crate) fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
     })
 }
 
-#[cfg(all(test, any(feature = "slack", feature = "telegram")))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

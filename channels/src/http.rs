@@ -97,7 +97,6 @@ pub(crate) fn direct_client_resolving(
 }
 
 /// As [`client`], but with a resolver of its own to look up names.
-#[cfg(feature = "slack")]
 pub(crate) fn client_resolving(
     timeouts: HttpTimeouts,
     names: impl reqwest::dns::Resolve + 'static,

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Url};
 
-#[cfg(feature = "slack")]
-use crate::http::client_resolving;
-use crate::http::{HttpTimeouts, direct_client_resolving};
+use crate::http::{HttpTimeouts, client_resolving, direct_client_resolving};
 use vocative_contract::channel::BoxFuture;
 use vocative_contract::error::ChannelError;
 
@@ -83,7 +81,6 @@ pub fn direct_client(
 ///
 /// # Errors
 /// As [`crate::http::client`].
-#[cfg(feature = "slack")]
 pub(crate) fn client(timeouts: HttpTimeouts, address: &Url) -> Result<Client, ChannelError> {
     let guarded = address.host_str().unwrap_or_default();
     client_resolving(timeouts, Guard::new(guarded, Arc::new(ask)))

@@ -64,13 +64,11 @@ impl<R: Read> JsonStream<R> {
     }
 
     /// Bytes read so far.
-    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn read_bytes(&self) -> u64 {
         self.read_bytes
     }
 
     /// Whether the next value begins with `byte`.
-    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn is_next(&mut self, byte: u8) -> Result<bool, ScanError> {
         Ok(self.next_byte()? == Some(byte))
     }
@@ -93,7 +91,6 @@ impl<R: Read> JsonStream<R> {
     }
 
     /// The next key of an object, with its value coming next; `None` leaves the object.
-    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn next_key(&mut self, is_first: &mut bool) -> Result<Option<String>, ScanError> {
         const KEY_MAX_BYTES: usize = 4_096;
         if !self.next_of(b'}', is_first)? {
@@ -132,7 +129,6 @@ impl<R: Read> JsonStream<R> {
     }
 
     /// Passes over the next value.
-    #[cfg_attr(not(feature = "telegram"), allow(dead_code))]
     pub(crate) fn skip(&mut self) -> Result<(), ScanError> {
         self.lift(&mut Vec::new(), 0).map(|_| ())
     }

@@ -26,17 +26,11 @@ pub(crate) mod samples;
 #[cfg(test)]
 mod tests;
 
-#[cfg(any(feature = "slack", feature = "telegram"))]
 pub(crate) use {
     link::has_own_address,
-    parse::parsed,
+    parse::{parsed, reread},
     plain::readable_text,
     split::{Container, PostCost, PostMeasure, Surroundings, parts_of},
     table::aligned,
-    tree::{Block, Item, StyledRun, Styles},
-};
-#[cfg(feature = "slack")]
-pub(crate) use {
-    parse::reread,
-    tree::{Align, Table, plain_text},
+    tree::{Align, Block, Item, StyledRun, Styles, Table, plain_text},
 };

@@ -52,7 +52,6 @@ pub(crate) fn parsed(text: &str, people: &People) -> Vec<Block> {
 }
 
 /// The tree of a text that a renderer wrote, read literally. It may hold no words.
-#[cfg(feature = "slack")]
 pub(crate) fn reread(text: &str) -> Vec<Block> {
     tree(&neutral_text(text), &People::nobody())
 }

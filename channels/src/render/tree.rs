@@ -44,7 +44,6 @@ pub(crate) enum Block {
 
 impl Block {
     /// Calls `change` with every run.
-    #[cfg(any(feature = "slack", feature = "telegram", test))]
     pub(crate) fn each_run(&mut self, change: &mut dyn FnMut(&mut StyledRun)) {
         match self {
             Self::Paragraph(runs) | Self::Heading { content: runs, .. } => {
@@ -141,7 +140,6 @@ impl StyledRun {
     }
 
     /// How many marks it has besides code: its styles, and a link whose text is not its own address.
-    #[cfg_attr(not(feature = "slack"), allow(dead_code))]
     pub(crate) fn count_marks(&self) -> usize {
         let is_hidden = self.link.as_deref().is_some_and(|url| url != self.text);
         self.shown_styles().count() + usize::from(is_hidden)
@@ -172,7 +170,6 @@ pub(crate) struct Styles {
 
 impl Styles {
     /// The styles that both have.
-    #[cfg(feature = "slack")]
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             bold: self.bold && other.bold,
