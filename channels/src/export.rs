@@ -136,14 +136,9 @@ pub enum ExportError {
 /// # Errors
 /// [`ExportError`] if there is nothing readable at `path` or it is no export of the platform.
 pub fn open_export(path: &Path, identity: &Identity) -> Result<Box<dyn Export>, ExportError> {
-    match identity.platform {
-        #[cfg(feature = "slack")]
-        Platform::Slack => crate::slack::open_export(path, identity),
-        #[cfg(feature = "telegram")]
-        Platform::Telegram => crate::telegram::open_export(path, identity),
-        #[allow(unreachable_patterns, reason = "with all platforms built in")]
-        platform => Err(ExportError::LeftOut(platform)),
-    }
+    let platform = identity.platform;
+    let offline = crate::offline_half(platform).ok_or(ExportError::LeftOut(platform))?;
+    (offline.open_export)(path, identity)
 }
 
 /// The longest reason why an entry can't be read, in characters: the parser quotes what it read.

@@ -29,6 +29,7 @@ mod json_stream;
 mod log_gate;
 mod mac;
 pub mod multipart;
+mod offline;
 pub mod permalink;
 pub mod rate;
 pub mod render;
@@ -37,3 +38,21 @@ pub mod render;
 pub mod slack;
 #[cfg(feature = "telegram")]
 pub mod telegram;
+
+use vocative_contract::identity::Platform;
+
+use offline::OfflineHalf;
+
+/// What can be done without an account of the platform; `None` if there is nothing, or this build leaves its adapter
+/// out.
+fn offline_half(platform: Platform) -> Option<OfflineHalf> {
+    match platform {
+        #[cfg(feature = "slack")]
+        Platform::Slack => Some(slack::OFFLINE),
+        #[cfg(feature = "telegram")]
+        Platform::Telegram => Some(telegram::OFFLINE),
+        Platform::Api => None,
+        #[cfg(not(all(feature = "slack", feature = "telegram")))]
+        _ => None,
+    }
+}

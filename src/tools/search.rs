@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{BoundTo, BuiltIn, CallContext, Tool, ToolError, ToolOutput};
-use vocative_channels::permalink::permalink;
+use vocative_channels::permalink::{MessageIds, permalink};
 use vocative_core::ids::TurnId;
 use vocative_core::prompting::clean_name;
 use vocative_core::search::moment::{MOMENTS, moment_ms};
@@ -337,14 +337,13 @@ fn beside(neighbour: &Neighbour) -> Beside {
 /// The address at which people open a hit.
 pub(crate) fn link(hit: &SearchHit) -> Option<String> {
     let place = hit.message.as_ref()?;
-    let thread = place.thread.as_deref();
-    permalink(
-        place.platform,
-        &place.account,
-        &place.chat,
-        thread,
-        &place.message,
-    )
+    let ids = MessageIds {
+        account: &place.account,
+        chat: &place.chat,
+        thread: place.thread.as_deref(),
+        message: &place.message,
+    };
+    permalink(place.platform, &ids)
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! gap), or `signature` and `events_api`
 //! (HTTP) -> `api` -> `markdown`, `table`,
 //! `render` and `card` (pure) -> `outbound` with `posting`, `signs` and `look_ups`, `upload`, `names`, `history`,
-//! `file`; `check` looks at a configuration live; `export_files` and `export` read an export. It knows no store, no
+//! `file`; `check` looks at a configuration live; `export_files` and `export` read an export,
+//! and `permalink` says where a message is. It knows no store, no
 //! model and no agent.
 
 mod agent_view;
@@ -29,6 +30,7 @@ mod markdown;
 mod mrkdwn;
 mod names;
 mod outbound;
+mod permalink;
 mod posting;
 mod render;
 mod reopening;
@@ -43,11 +45,19 @@ mod translate;
 mod upload;
 mod wire;
 
+use crate::offline::OfflineHalf;
+
 pub use channel::{SlackChannel, SlackSettings, SlackTransport};
 pub use export::open_export;
 pub use render::{TEXT_MAX_CHARS, render};
 pub use socket::{FRAME_MAX_BYTES, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, SocketTimings};
 pub use translate::{SlackDelivery, translate};
+
+/// What the adapter offers without a connection.
+pub(crate) const OFFLINE: OfflineHalf = OfflineHalf {
+    permalink: permalink::permalink,
+    open_export,
+};
 
 /// Where the Web API is unless a setting says otherwise.
 pub const API_URL: &str = "https://slack.com/api/";

@@ -4,7 +4,7 @@
 //! `translate` (an update becomes an envelope), `poll` (the inbound half), `webhook` and `registration` (the
 //! other one), `dismissing`, `api`, `layout`,
 //! `render` and `card`, `outbound` with `posting`, `signs`, `look_ups` and `probing`, `channel` (who we are, live
-//! check). `export_wire` and `export` read what Telegram Desktop exports.
+//! check). `export_wire` and `export` read what Telegram Desktop exports, and `permalink` says where a message is.
 //!
 //! Bots receive no deletes, can't read history and don't hear their own posts, so nothing here makes
 //! [`vocative_contract::envelope::Event::Deleted`], and a post of unknown outcome can only be looked for by asking
@@ -26,6 +26,7 @@ mod layout;
 mod look_ups;
 mod numbers;
 mod outbound;
+mod permalink;
 mod poll;
 mod posting;
 mod probing;
@@ -41,6 +42,8 @@ mod translate;
 mod webhook;
 mod wire;
 
+use crate::offline::OfflineHalf;
+
 pub use channel::{
     DEFAULT_API_URL, TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings,
 };
@@ -49,3 +52,9 @@ pub use poll::PollTimings;
 pub use registration::WebhookTimings;
 pub use render::{TEXT_MAX_UTF16, render};
 pub use translate::translate;
+
+/// What the adapter offers without a connection.
+pub(crate) const OFFLINE: OfflineHalf = OfflineHalf {
+    permalink: permalink::permalink,
+    open_export,
+};
