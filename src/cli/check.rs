@@ -10,7 +10,7 @@ use super::backup::lost;
 use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::{folders, live, programs, skills, spending};
-use crate::config::{Agent, Channel, Config, Warning};
+use crate::config::{Agent, Channel, Config, Warning, channel_tables};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::DATABASE_NAME;
 use vocative_core::counted::counted;
@@ -153,12 +153,12 @@ fn report(
         let _ = writeln!(out, "warning        {warning}");
     }
     let verdict = match (config.channels.is_empty(), warnings.len()) {
-        (true, _) => {
-            "The configuration is valid, but has no channel yet: add a [channels.slack.NAME] or \
-             [channels.telegram.NAME]."
-        }
-        (_, 0) => "The configuration is fine, and every secret is there.",
-        _ => "The configuration works, and every secret is there; see the warnings.",
+        (true, _) => format!(
+            "The configuration is valid, but has no channel yet: add a {}.",
+            channel_tables()
+        ),
+        (_, 0) => "The configuration is fine, and every secret is there.".to_owned(),
+        _ => "The configuration works, and every secret is there; see the warnings.".to_owned(),
     };
     let _ = writeln!(out, "\n{verdict}");
     out
@@ -236,7 +236,7 @@ fn recall_line(config: &Config, agent: &Agent) -> Option<String> {
 }
 
 fn channel_line(config: &Config, channel: &Channel) -> String {
-    let platform = channel.platform.title();
+    let platform = channel.platform.facts().title;
     let agents: Vec<&str> = config
         .agents_for_channel(channel)
         .iter()

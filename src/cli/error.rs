@@ -48,7 +48,7 @@ pub enum CliError {
         /// What is missing.
         what: String,
         /// What to do.
-        advice: &'static str,
+        advice: String,
     },
     /// The command line is wrong in a way that only the command can see.
     #[error("{0}")]
@@ -130,11 +130,11 @@ impl CliError {
 
     fn advice(&self) -> Option<&str> {
         match self {
-            Self::Unavailable { advice, .. } | Self::Refused { advice, .. } => Some(advice),
-            Self::Failed { advice, .. } => advice.as_deref(),
             Self::Unconfigured { advice, .. }
-            | Self::Damaged { advice, .. }
-            | Self::Storage { advice, .. } => Some(advice),
+            | Self::Unavailable { advice, .. }
+            | Self::Refused { advice, .. } => Some(advice),
+            Self::Failed { advice, .. } => advice.as_deref(),
+            Self::Damaged { advice, .. } | Self::Storage { advice, .. } => Some(advice),
             Self::Usage(_) => Some("`vocative --help` explains the commands"),
             Self::Config(_) => None,
         }

@@ -38,7 +38,7 @@ fn told_with(
             Err(why) => {
                 return Err(CliError::Unconfigured {
                     what: format!("[{table}]: this tool can read the archive: {why}"),
-                    advice: "set trusted = true there if it may, or run the daemon where Landlock and seccomp work",
+                    advice: "set trusted = true there if it may, or run the daemon where Landlock and seccomp work".to_owned(),
                 });
             }
         };

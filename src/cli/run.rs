@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::context::CliContext;
 use super::error::{CliError, Exit};
 use super::programs;
-use crate::config::{Config, Secrets};
+use crate::config::{Config, Secrets, channel_tables};
 use crate::daemon::confinement::{self, Confinement};
 use crate::daemon::start::{Daemon, ReadConfig, StartError};
 use crate::daemon::system::{SignalRequest, Signals, tell_ready, tell_reloading, tell_stopping};
@@ -124,8 +124,10 @@ fn nothing_to_serve(config: &Config) -> CliError {
     );
     CliError::Unconfigured {
         what: format!("there is nothing to serve: {file}"),
-        advice: "add a [channels.slack.NAME] or [channels.telegram.NAME]; `vocative config example` \
-                 shows how, and `vocative demo` works without",
+        advice: format!(
+            "add a {}; `vocative config example` shows how, and `vocative demo` works without",
+            channel_tables()
+        ),
     }
 }
 

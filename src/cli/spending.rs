@@ -1,6 +1,6 @@
 //! How many tokens people may spend in a day, as `vocative check` reports it. Pure.
 
-use crate::config::{Channel, Config, PlatformSettings};
+use crate::config::{Channel, Config};
 use crate::llm::Provider;
 
 /// How many tokens somebody may spend in a UTC day.
@@ -72,7 +72,7 @@ pub(super) fn told(config: &Config, channel: &Channel) -> Option<SpendingNote> {
         ));
     }
     let is_open = stranger.is_some_and(|stranger| stranger != Spend::Nothing);
-    if is_open || is_anybody(channel) {
+    if is_open || anybody(channel).is_some() {
         let outsider = if is_open { "a stranger" } else { who };
         warnings.push(format!(
             "{name}: {outsider} may spend {} a day, all together {}",
@@ -95,22 +95,22 @@ fn spend(caps: &[u64], by_runs: u64) -> Spend {
 
 /// What the people of a channel are called, and what its strangers may spend, where the platform has strangers.
 fn people(channel: &Channel, person: Spend) -> (&'static str, Option<Spend>) {
-    let serves_strangers = channel.access.serves_strangers;
-    match &channel.platform {
-        PlatformSettings::Slack(_) if serves_strangers => ("a member", Some(person)),
-        PlatformSettings::Slack(_) => ("a member", Some(Spend::Nothing)),
-        PlatformSettings::Telegram(_) if is_anybody(channel) => ("anybody on Telegram", None),
-        PlatformSettings::Telegram(_) => ("whoever is served", None),
-        PlatformSettings::Api(_) => ("whoever has a token that may ask", None),
-    }
+    let platform = channel.platform.facts();
+    let who = anybody(channel).unwrap_or(platform.people);
+    let stranger = if channel.access.serves_strangers {
+        person
+    } else {
+        Spend::Nothing
+    };
+    (who, platform.has_strangers.then_some(stranger))
 }
 
-/// Whether a channel serves anybody who finds the bot.
-fn is_anybody(channel: &Channel) -> bool {
-    let is_telegram = matches!(channel.platform, PlatformSettings::Telegram(_));
+/// What people are called on a channel that serves anybody who finds the bot; `None` on another one.
+fn anybody(channel: &Channel) -> Option<&'static str> {
     let access = &channel.access;
     let mut lists = access.allow_people.iter().chain(&access.allow_chats);
-    is_telegram && lists.any(|id| id == "*")
+    let anybody = channel.platform.facts().anybody;
+    anybody.filter(|_| lists.any(|id| id == "*"))
 }
 
 /// A number in groups of three digits.

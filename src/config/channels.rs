@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::manners::MannersShape;
-use super::platforms::{ChannelsShape, PLATFORMS, PlatformDraft, with_streams};
+use super::platforms::{PLATFORMS, PlatformDraft, with_streams};
 use super::resolve::micros;
 use super::resolve::{Inherited, Review};
 use super::secret::SecretRef;
@@ -23,16 +23,15 @@ use vocative_core::sending::policy::{Live, OnUndecided, OnUnknown};
 use vocative_core::wall_clock::QuietHours;
 use vocative_core::words::Language;
 
-/// Checks all channels. The result is to be used only if no problem was found.
+/// Checks all channels, given with their tables. The result is to be used only if no problem was found.
 pub(super) fn resolve_channels(
-    shape: ChannelsShape,
+    drafts: Vec<(String, ChannelDraft)>,
     agents: &BTreeMap<AgentName, Agent>,
     tools: &[&str],
     inherited: Inherited,
     review: &mut Review<'_>,
 ) -> BTreeMap<String, Channel> {
-    check_names(&shape, review);
-    let drafts = shape.drafts();
+    check_names(&drafts, review);
     check_shared_tokens(&drafts, review);
     for (table, draft) in &drafts {
         if draft.serves_nobody() {
@@ -66,8 +65,12 @@ fn check_chat_tools(table: &str, draft: &ChannelDraft, known: &[&str], review: &
 }
 
 /// Checks that no two channels have the same name, and that this program has their adapters.
-fn check_names(shape: &ChannelsShape, review: &mut Review<'_>) {
-    let names = shape.names();
+fn check_names(drafts: &[(String, ChannelDraft)], review: &mut Review<'_>) {
+    let names = PLATFORMS.map(|platform| {
+        let drafts = drafts.iter().map(|(_, draft)| draft);
+        let own = drafts.filter(|draft| draft.platform.facts().name == platform.name);
+        own.map(|draft| draft.name.as_str()).collect::<Vec<_>>()
+    });
     for (index, platform) in PLATFORMS.into_iter().enumerate() {
         for (earlier, other) in PLATFORMS.into_iter().enumerate().take(index) {
             for name in names[earlier]

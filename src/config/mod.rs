@@ -67,7 +67,7 @@ pub use self::environment::Environment;
 pub use self::example::example;
 pub use self::platforms::{
     API_CHANNEL, ApiChannelSettings, PlatformSettings, SlackSettings, SlackTransport,
-    TelegramSettings, TelegramTransport,
+    TelegramSettings, TelegramTransport, channel_tables,
 };
 pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::resolve::CONTROL_SOCKET_NAME;

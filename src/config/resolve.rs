@@ -149,7 +149,9 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Config {
     };
     let models = resolve_models(shape.models, review);
     check_fallbacks(&models, review);
-    let channel_names = shape.channels.names().concat();
+    let drafts = shape.channels.drafts();
+    let names = drafts.iter().map(|(_, draft)| draft.name.as_str());
+    let channel_names: Vec<&str> = names.collect();
     let tools = resolve_tools(shape.tools, &channel_names, review);
     let hooks = resolve_hooks(shape.hooks, review);
     let mcp = resolve_servers(shape.mcp, &channel_names, review);
@@ -183,7 +185,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Config {
     let daemon = resolve_daemon(shape.daemon, review);
     let api = resolve_api(shape.api, &daemon, &channel_names, &agents, review);
     let console = resolve_console(shape.console, &channel_names, review);
-    let mut channels = resolve_channels(shape.channels, &agents, &known, inherited, review);
+    let mut channels = resolve_channels(drafts, &agents, &known, inherited, review);
     add_api_channel(&mut channels, &api, inherited, review);
     check_hooks(&hooks, &agents, &models, review);
     check_experts(&agents, &channels, review);

@@ -18,7 +18,7 @@ use vocative_channels::telegram::{
 };
 use vocative_contract::channel::{Announced, Announcement, Audience, Channel};
 use vocative_contract::error::ChannelError;
-use vocative_contract::identity::{Identity, Platform};
+use vocative_contract::identity::Identity;
 
 use self::chats::{chat_instructions, chat_options, chat_tools};
 use self::hooks::{hooks, hooks_of, intent_models};
@@ -617,7 +617,7 @@ pub fn policy(
         .map(|agent| agent_policy(agent, agent.name == default_agent, &identity))
         .collect();
     let access = &channel.access;
-    let is_slack = identity.platform == Platform::Slack;
+    let platform = channel.platform.facts();
     ChannelPolicy {
         channel: channel.name.clone(),
         account,
@@ -638,9 +638,8 @@ pub fn policy(
         chat_overlaps: channel.chat_overlaps.clone(),
         manners: channel.manners.clone(),
         has_agent_view: channel.agent_view.is_some(),
-        tells_privately: is_slack,
-        // On Slack, no slash command can be given in a thread.
-        has_mentioned_commands: is_slack,
+        tells_privately: platform.tells_privately,
+        has_mentioned_commands: platform.has_mentioned_commands,
         limits: Limits {
             runs_per_hour_person: channel.limits.max_runs_per_hour_person,
             runs_per_hour_chat: channel.limits.max_runs_per_hour_chat,

@@ -198,10 +198,11 @@ fn policy(
             cause: None,
         });
     };
+    let is_username = settings.platform.facts().is_called_by_username;
     let identity = Identity {
         platform,
         account: begin.account,
-        username: (platform == Platform::Telegram).then(|| begin.name.clone()),
+        username: is_username.then(|| begin.name.clone()),
         display_name: begin.name.clone(),
         account_name: begin.name,
         user_id: user_id.clone(),

@@ -63,7 +63,7 @@ fn refused(SetupRefusal(problems): SetupRefusal) -> CliError {
             "these answers make no configuration: {}",
             problems.join("; ")
         ),
-        advice: "nothing was written",
+        advice: "nothing was written".to_owned(),
     }
 }
 

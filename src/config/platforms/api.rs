@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{PlatformFacts, PlatformSettings};
+use super::{CheckedPlatform, PlatformFacts, PlatformSettings};
 use crate::config::resolve::{Inherited, Review};
+use crate::config::secret::SecretRef;
 use crate::config::settings::{Access, Api, Channel, ReplyPrefix};
 use vocative_core::ids::AgentName;
 use vocative_core::judging::policy::ThreadPolicy;
@@ -22,6 +23,12 @@ pub(in crate::config) const API: PlatformFacts = PlatformFacts {
     sample: "",
     sample_chat: "",
     has_streams: false,
+    tells_privately: false,
+    has_mentioned_commands: false,
+    is_called_by_username: false,
+    people: "whoever has a token that may ask",
+    anybody: None,
+    has_strangers: false,
     reaction: "none on the API",
     strange_secret: |_, _| None,
     refused_secret: |_, _| None,
@@ -35,6 +42,22 @@ pub(in crate::config) const API: PlatformFacts = PlatformFacts {
 pub struct ApiChannelSettings {
     /// The agents that at least one token may ask.
     pub agents: BTreeSet<AgentName>,
+}
+
+impl CheckedPlatform for ApiChannelSettings {
+    fn facts(&self) -> &'static PlatformFacts {
+        &API
+    }
+
+    /// Its secrets are those of `api.tokens`.
+    fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
+        Vec::new()
+    }
+
+    /// The tokens' settings say which agents they may ask.
+    fn asked_agents(&self) -> Option<&BTreeSet<AgentName>> {
+        Some(&self.agents)
+    }
 }
 
 /// Adds the API's channel if a token may ask agents.

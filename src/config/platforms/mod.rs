@@ -1,5 +1,5 @@
-//! The platforms, in a file each: the shape of their settings, the checks, their secrets and samples. Nothing else in
-//! the configuration names a platform.
+//! The platforms, in a file each: the shape of their settings, the checks, their secrets and samples, and the facts by
+//! which other rooms tell them apart. Nothing else in the configuration names a platform.
 
 mod api;
 mod slack;
@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::api::API;
 use self::slack::{SLACK, SlackShape};
 use self::telegram::{TELEGRAM, TelegramShape};
 use super::channels::ChannelDraft;
@@ -36,8 +35,16 @@ pub(super) fn with_streams() -> &'static PlatformFacts {
         .expect("one platform has them")
 }
 
-/// What the configuration needs to know of a platform before it reads any of its settings.
-pub(super) struct PlatformFacts {
+/// The tables of channels that can be added, as advice names them.
+#[must_use]
+pub fn channel_tables() -> String {
+    PLATFORMS
+        .map(|it| format!("[{}]", it.table("NAME")))
+        .join(" or ")
+}
+
+/// What is different about a platform, for whoever does not name one.
+pub struct PlatformFacts {
     /// Its name in tables: `[channels.NAME.acme]`, `[defaults.NAME]`.
     pub name: &'static str,
     /// Its name as people write it.
@@ -52,6 +59,18 @@ pub(super) struct PlatformFacts {
     pub sample_chat: &'static str,
     /// Whether it has messages to which text can be appended.
     pub has_streams: bool,
+    /// Whether something can be shown to one person alone.
+    pub tells_privately: bool,
+    /// Whether commands may stand behind a mention of the bot, because the platform's own can't be given everywhere.
+    pub has_mentioned_commands: bool,
+    /// Whether an account is called by the bot's username.
+    pub is_called_by_username: bool,
+    /// What its people are called, one of them.
+    pub people: &'static str,
+    /// What they are called where the bot serves anybody who finds it; `None` where it can't be found.
+    pub anybody: Option<&'static str>,
+    /// Whether its rooms may have people of other organisations.
+    pub has_strangers: bool,
     /// How a reaction is written.
     pub reaction: &'static str,
     /// What looks wrong about the secret of a setting; `None` if nothing does, or if nothing is known about such
@@ -113,22 +132,23 @@ pub(in crate::config) struct ChannelsShape {
 }
 
 impl ChannelsShape {
-    /// The names of the channels of each platform, in the order of `PLATFORMS`.
-    pub(super) fn names(&self) -> [Vec<&str>; PLATFORMS.len()] {
-        [
-            self.slack.keys().map(String::as_str).collect(),
-            self.telegram.keys().map(String::as_str).collect(),
-        ]
-    }
-
     /// All channels with their tables.
     pub(super) fn drafts(self) -> Vec<(String, ChannelDraft)> {
-        let slack = self.slack.into_iter();
-        let slack = slack.map(|(name, shape)| (SLACK.table(&name), shape.draft(name)));
-        let telegram = self.telegram.into_iter();
-        let telegram = telegram.map(|(name, shape)| (TELEGRAM.table(&name), shape.draft(name)));
-        slack.chain(telegram).collect()
+        let mut drafts = drafts_of(&SLACK, self.slack, SlackShape::draft);
+        drafts.extend(drafts_of(&TELEGRAM, self.telegram, TelegramShape::draft));
+        drafts
     }
+}
+
+fn drafts_of<S>(
+    platform: &PlatformFacts,
+    shapes: BTreeMap<String, S>,
+    draft: fn(S, String) -> ChannelDraft,
+) -> Vec<(String, ChannelDraft)> {
+    let shapes = shapes.into_iter();
+    shapes
+        .map(|(name, shape)| (platform.table(&name), draft(shape, name)))
+        .collect()
 }
 
 /// Values for all models, agents and channels that don't set their own.
@@ -150,6 +170,20 @@ pub(in crate::config) struct DefaultsShape {
     pub telegram: serde_json::Map<String, serde_json::Value>,
 }
 
+/// The checked settings that only one platform has.
+trait CheckedPlatform {
+    /// Which platform it is.
+    fn facts(&self) -> &'static PlatformFacts;
+
+    /// The references to secrets, by their settings.
+    fn secrets(&self) -> Vec<(&'static str, &SecretRef)>;
+
+    /// The agents that answer on the channel by the platform's settings; `None` = each agent's own settings decide.
+    fn asked_agents(&self) -> Option<&BTreeSet<AgentName>> {
+        None
+    }
+}
+
 /// The settings that only one platform has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlatformSettings {
@@ -162,38 +196,28 @@ pub enum PlatformSettings {
 }
 
 impl PlatformSettings {
-    fn facts(&self) -> &'static PlatformFacts {
+    fn checked(&self) -> &dyn CheckedPlatform {
         match self {
-            Self::Slack(_) => &SLACK,
-            Self::Telegram(_) => &TELEGRAM,
-            Self::Api(_) => &API,
+            Self::Slack(slack) => slack,
+            Self::Telegram(telegram) => telegram,
+            Self::Api(api) => api,
         }
+    }
+
+    /// What is different about the platform.
+    #[must_use]
+    pub fn facts(&self) -> &'static PlatformFacts {
+        self.checked().facts()
     }
 
     /// The agents that answer on the channel by the platform's settings; `None` = each agent's own settings decide.
     pub(super) fn asked_agents(&self) -> Option<&BTreeSet<AgentName>> {
-        match self {
-            // The tokens' settings say which agents they may ask.
-            Self::Api(api) => Some(&api.agents),
-            Self::Slack(_) | Self::Telegram(_) => None,
-        }
-    }
-
-    /// The platform's name as people write it.
-    #[must_use]
-    pub fn title(&self) -> &'static str {
-        self.facts().title
+        self.checked().asked_agents()
     }
 
     /// The references to secrets, by their settings' paths.
     pub(super) fn secrets(&self, channel: &str) -> Vec<(String, &SecretRef)> {
-        let secrets = match self {
-            Self::Slack(slack) => slack.secrets(),
-            Self::Telegram(telegram) => telegram.secrets(),
-            // Its secrets are those of `api.tokens`.
-            Self::Api(_) => Vec::new(),
-        };
-        super::under(&self.facts().table(channel), secrets)
+        super::under(&self.facts().table(channel), self.checked().secrets())
     }
 }
 
@@ -217,7 +241,16 @@ fn token(
 
 #[cfg(test)]
 mod tests {
-    use super::PlatformFacts;
+    use vocative_contract::identity::Platform;
+
+    use super::{PLATFORMS, PlatformFacts};
+
+    #[test]
+    fn every_platform_but_the_api_has_tables() {
+        let all = Platform::ALL.iter().filter(|it| **it != Platform::Api);
+        let all: Vec<&str> = all.map(|it| it.name()).collect();
+        assert_eq!(PLATFORMS.map(|it| it.name).to_vec(), all);
+    }
 
     #[test]
     fn tokens_in_each_others_place_are_seen_and_not_shown() {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{PlatformDraft, PlatformFacts, PlatformSettings, token};
+use super::{CheckedPlatform, PlatformDraft, PlatformFacts, PlatformSettings, token};
 use crate::config::channels::{ChannelDraft, ChannelShape};
 use crate::config::manners::SuggestedPromptShape;
 use crate::config::resolve::Review;
@@ -20,6 +20,13 @@ pub(in crate::config) const SLACK: PlatformFacts = PlatformFacts {
     sample: "#[channels.slack.acme]\n#app_token = \"env:SLACK_APP_TOKEN\"\n#bot_token = \"env:SLACK_BOT_TOKEN\"\n",
     sample_chat: "slack.acme.chats.C0123ABCD",
     has_streams: true,
+    tells_privately: true,
+    // On Slack, no slash command can be given in a thread.
+    has_mentioned_commands: true,
+    is_called_by_username: false,
+    people: "a member",
+    anybody: None,
+    has_strangers: true,
     reaction: "its name on Slack (\"eyes\")",
     strange_secret,
     refused_secret: |_, _| None,
@@ -230,9 +237,12 @@ pub enum SlackTransport {
     },
 }
 
-impl SlackSettings {
-    /// The references to secrets, by their settings.
-    pub(super) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
+impl CheckedPlatform for SlackSettings {
+    fn facts(&self) -> &'static PlatformFacts {
+        &SLACK
+    }
+
+    fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
         let mut secrets = vec![("bot_token", &self.bot_token)];
         match &self.transport {
             SlackTransport::Socket { app_token } => secrets.insert(0, ("app_token", app_token)),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{PlatformDraft, PlatformFacts, PlatformSettings, token};
+use super::{CheckedPlatform, PlatformDraft, PlatformFacts, PlatformSettings, token};
 use crate::config::channels::{ChannelDraft, ChannelShape};
 use crate::config::resolve::Review;
 use crate::config::secret::SecretRef;
@@ -18,6 +18,12 @@ pub(in crate::config) const TELEGRAM: PlatformFacts = PlatformFacts {
     sample: "#[channels.telegram.home]\n#token = \"env:TELEGRAM_TOKEN\"\n#allow_chats = [-1001234567890]\n#allow_people = [1234567]\n",
     sample_chat: "telegram.home.chats.-1001234567890",
     has_streams: false,
+    tells_privately: false,
+    has_mentioned_commands: false,
+    is_called_by_username: true,
+    people: "whoever is served",
+    anybody: Some("anybody on Telegram"),
+    has_strangers: false,
     reaction: "the emoji itself on Telegram",
     strange_secret: |setting, secret| match setting {
         "token" => strange_token(secret),
@@ -235,9 +241,12 @@ pub enum TelegramTransport {
     },
 }
 
-impl TelegramSettings {
-    /// The references to secrets, by their settings.
-    pub(super) fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
+impl CheckedPlatform for TelegramSettings {
+    fn facts(&self) -> &'static PlatformFacts {
+        &TELEGRAM
+    }
+
+    fn secrets(&self) -> Vec<(&'static str, &SecretRef)> {
         let mut secrets = vec![("token", &self.token)];
         if let TelegramTransport::Webhook {
             secret: Some(secret),
