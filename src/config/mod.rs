@@ -25,7 +25,7 @@ mod manners;
 mod mcp;
 mod networks;
 mod origin;
-mod platforms;
+pub mod platforms;
 mod presence;
 mod problem;
 mod programs;
@@ -65,10 +65,7 @@ pub use self::console::{Console, ConsolePerson, ConsoleRole};
 pub use self::control_socket::control_socket_despite_mistakes;
 pub use self::environment::Environment;
 pub use self::example::example;
-pub use self::platforms::{
-    API_CHANNEL, ApiChannelSettings, PlatformSettings, SlackSettings, SlackTransport,
-    TelegramSettings, TelegramTransport, channel_tables,
-};
+pub use self::platforms::{API_CHANNEL, PlatformSettings, channel_tables};
 pub use self::problem::{ConfigError, Problem, Warning};
 pub use self::resolve::CONTROL_SOCKET_NAME;
 pub use self::schema::schema;

@@ -1,7 +1,10 @@
-//! Turns the configuration into channels, agents and policies. The only place that names platforms.
+//! Turns the configuration into channels, agents and policies. It names a platform only to hand its settings to the
+//! file that makes its adapter.
 
 mod chats;
 mod hooks;
+mod slack;
+mod telegram;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,12 +13,6 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use vocative_channels::http::http_tls;
-#[cfg(feature = "slack")]
-use vocative_channels::slack::{SlackChannel, SlackSettings};
-#[cfg(feature = "telegram")]
-use vocative_channels::telegram::{
-    TelegramChannel, TelegramSettings, TelegramTransport, WebhookSettings, WebhookTimings,
-};
 use vocative_contract::channel::{Announced, Announcement, Audience, Channel};
 use vocative_contract::error::ChannelError;
 use vocative_contract::identity::Identity;
@@ -105,8 +102,8 @@ pub fn channel(
     secrets: &Secrets,
 ) -> Result<Arc<dyn Channel>, WiringError> {
     let made = match &settings.platform {
-        PlatformSettings::Slack(slack) => slack_channel(settings, slack, secrets),
-        PlatformSettings::Telegram(telegram) => telegram_channel(&settings.name, telegram, secrets),
+        PlatformSettings::Slack(own) => slack::channel(settings, own, secrets),
+        PlatformSettings::Telegram(own) => telegram::channel(settings, own, secrets),
         PlatformSettings::Api(_) => Ok(Arc::new(ApiChannel) as Arc<dyn Channel>),
     };
     made.map_err(|cause| WiringError::Channel {
@@ -115,88 +112,8 @@ pub fn channel(
     })
 }
 
-#[cfg(feature = "slack")]
-fn slack_channel(
-    channel: &config::Channel,
-    settings: &config::SlackSettings,
-    secrets: &Secrets,
-) -> Result<Arc<dyn Channel>, ChannelError> {
-    let name = channel.name.as_str();
-    let secret = |reference| secrets.get(reference).clone();
-    let bot_token = secret(&settings.bot_token);
-    let slack = match &settings.transport {
-        config::SlackTransport::Socket { app_token } => {
-            SlackSettings::new(name, secret(app_token), bot_token)
-        }
-        config::SlackTransport::Http {
-            signing_secret,
-            app_token,
-        } => {
-            let over_http = SlackSettings::over_http(name, bot_token, secret(signing_secret));
-            SlackSettings {
-                app_token: app_token.as_ref().map_or(over_http.app_token, secret),
-                ..over_http
-            }
-        }
-    };
-    let slack = SlackSettings {
-        api_url: settings.api_url.clone(),
-        sockets: settings.sockets,
-        customizes: channel.custom_names,
-        ..slack
-    };
-    Ok(Arc::new(SlackChannel::new(slack)?))
-}
-
-#[cfg(not(feature = "slack"))]
-fn slack_channel(
-    _channel: &config::Channel,
-    _settings: &config::SlackSettings,
-    _secrets: &Secrets,
-) -> Result<Arc<dyn Channel>, ChannelError> {
-    Err(left_out("built without the feature slack"))
-}
-
-#[cfg(feature = "telegram")]
-#[allow(clippy::unnecessary_wraps, reason = "like the other platforms")]
-fn telegram_channel(
-    name: &str,
-    settings: &config::TelegramSettings,
-    secrets: &Secrets,
-) -> Result<Arc<dyn Channel>, ChannelError> {
-    let token = secrets.get(&settings.token).clone();
-    let transport = match &settings.transport {
-        config::TelegramTransport::Poll => TelegramTransport::Poll,
-        config::TelegramTransport::Webhook {
-            public_url,
-            secret,
-            max_connections,
-        } => TelegramTransport::Webhook(WebhookSettings {
-            public_url: public_url.clone(),
-            secret: secret.as_ref().map(|secret| secrets.get(secret).clone()),
-            max_connections: *max_connections,
-            timings: WebhookTimings::default(),
-        }),
-    };
-    let telegram = TelegramSettings {
-        api_url: settings.api_url.clone(),
-        transport,
-        ..TelegramSettings::new(name, token)
-    };
-    Ok(Arc::new(TelegramChannel::new(telegram)))
-}
-
-#[cfg(not(feature = "telegram"))]
-fn telegram_channel(
-    _name: &str,
-    _settings: &config::TelegramSettings,
-    _secrets: &Secrets,
-) -> Result<Arc<dyn Channel>, ChannelError> {
-    Err(left_out("built without the feature telegram"))
-}
-
 /// The error for a platform that this build leaves out; the configuration check reports it earlier.
-#[cfg(not(all(feature = "slack", feature = "telegram")))]
+#[allow(dead_code, reason = "not called where every platform is built in")]
 fn left_out(cause: &'static str) -> ChannelError {
     ChannelError::NotSent {
         operation: "set up",

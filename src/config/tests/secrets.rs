@@ -93,7 +93,7 @@ fn secrets_are_read_from_all_three_places() {
     let PlatformSettings::Telegram(telegram) = &config.channels["home"].platform else {
         panic!("home is a Telegram channel");
     };
-    let SlackTransport::Socket { app_token } = &slack.transport else {
+    let platforms::SlackTransport::Socket { app_token } = &slack.transport else {
         panic!("acme has sockets");
     };
     let read = [app_token, &slack.bot_token, &telegram.token]

@@ -98,7 +98,7 @@ fn a_channel_that_is_called_needs_no_more_than_its_secret_and_address() {
         let PlatformSettings::Telegram(telegram) = &config.channels["team"].platform else {
             panic!("team is a Telegram channel");
         };
-        let TelegramTransport::Webhook { public_url, .. } = &telegram.transport else {
+        let platforms::TelegramTransport::Webhook { public_url, .. } = &telegram.transport else {
             panic!("team is called");
         };
         assert!(!public_url.ends_with('/'));
