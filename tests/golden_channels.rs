@@ -38,7 +38,7 @@ fn identity(platform: Platform) -> Identity {
     let (user_id, other_ids, username) = match platform {
         Platform::Slack => ("UBOT", vec!["BBOT".to_owned()], None),
         Platform::Telegram => ("777", vec![], Some("kael_bot".to_owned())),
-        Platform::Api => unreachable!("nothing was recorded of programs"),
+        other => unreachable!("nothing was recorded of {other:?}"),
     };
     Identity {
         platform,
@@ -145,7 +145,7 @@ impl Room {
             Platform::Telegram => {
                 telegram::translate("golden", &identity, &event.to_string(), RECEIVED_AT_MS)
             }
-            Platform::Api => unreachable!("nothing was recorded of programs"),
+            other => unreachable!("nothing was recorded of {other:?}"),
         }
     }
 
