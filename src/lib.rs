@@ -3,8 +3,8 @@
 //! This crate is the daemon. The words and decisions are in `vocative-core`, the database in `vocative-store`,
 //! the platforms in `vocative-channels`.
 //!
-//! The rooms have an order, in which a room uses only those before it: `tests/architecture.rs` lists and checks it.
-//! `docs/ARCHITECTURE.md` walks one message through the rooms.
+//! The modules have an order, in which a module uses only those before it: `tests/architecture.rs` lists and checks it.
+//! `docs/ARCHITECTURE.md` walks one message through them.
 
 pub mod admin;
 pub mod agent;

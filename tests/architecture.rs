@@ -1,4 +1,4 @@
-//! The fence: which room may use which. Reads the `use` lines and paths of the source.
+//! The fence: which module may use which. Reads the `use` lines and paths of the source.
 
 #![allow(clippy::unwrap_used)]
 
@@ -135,7 +135,7 @@ fn no_queue_is_without_a_bound() {
 }
 
 #[test]
-fn a_room_uses_only_rooms_before_it() {
+fn a_module_uses_only_modules_before_it() {
     let mut wrong = Vec::new();
     for (file, code) in sources("src") {
         let Some(own) = layer_of(&file) else { continue };
@@ -152,7 +152,7 @@ fn a_room_uses_only_rooms_before_it() {
 }
 
 #[test]
-fn every_room_is_in_the_order() {
+fn every_module_is_in_the_order() {
     let unknown: Vec<String> = sources("src")
         .into_iter()
         .map(|(file, _)| file)
@@ -160,12 +160,12 @@ fn every_room_is_in_the_order() {
         .collect();
     assert!(
         unknown.is_empty(),
-        "rooms without a place in the order: {unknown:?}"
+        "modules without a place in the order: {unknown:?}"
     );
 }
 
 #[test]
-fn libraries_stay_in_their_rooms() {
+fn libraries_stay_in_their_modules() {
     let mut wrong = Vec::new();
     for (file, code) in ["src", "core/src", "store/src", "channels/src"]
         .into_iter()
@@ -191,7 +191,7 @@ const HOLDS_ALL: [&str; 6] = [
     "src/config",
 ];
 
-/// A room writes what its type of `Store` says; what the compiler then refuses is shown in `store/src/capability.rs`.
+/// A module writes what its type of `Store` says; what the compiler then refuses is shown in `store/src/capability.rs`.
 #[test]
 fn a_worker_holds_only_its_part_of_the_store() {
     let mut wrong = Vec::new();

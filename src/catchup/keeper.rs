@@ -18,18 +18,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use vocative_contract::channel::{Accepted, BoxFuture, ConnectionState, Intake, IntakeError};
 use vocative_contract::envelope::{Envelope, Event};
-use vocative_contract::history::HistoryReader;
 
 use super::bounds::CatchupBounds;
 use super::pass::Pass;
 use super::room::ChatReader;
-use crate::capture::clock::Clock;
-use crate::capture::inbound::ChannelIntake;
 use vocative_core::ids::AccountId;
 use vocative_core::job::Job;
 use vocative_core::queueing::Outcome;
+use vocative_store::StoreError;
 use vocative_store::contract::AccountReach;
-use vocative_store::{ReadingBack, Store, StoreError};
 
 /// How far before the last sign of life is read again. A platform may tell of a message late: Slack
 /// up to 8 minutes late when acknowledgements were missed.
@@ -47,13 +44,8 @@ const DOUBTED_CHATS: usize = 3;
 
 /// Watches one account whose platform has a history.
 pub struct CatchupKeeper {
-    channel: String,
-    account: AccountId,
-    history: Arc<dyn HistoryReader>,
-    intake: Arc<ChannelIntake>,
-    store: Store<ReadingBack>,
+    reader: ChatReader,
     bounds: CatchupBounds,
-    clock: Clock,
     is_connected: AtomicBool,
     /// How often the connection was lost or storage refused an event, the start included; `written` is how many of
     /// those are stored.
@@ -82,24 +74,10 @@ pub struct CatchupKeeper {
 impl CatchupKeeper {
     /// Watches from the start: until it is connected, the connection counts as lost.
     #[must_use]
-    pub fn new(
-        channel: String,
-        account: AccountId,
-        history: Arc<dyn HistoryReader>,
-        intake: Arc<ChannelIntake>,
-        store: Store<ReadingBack>,
-        bounds: CatchupBounds,
-        clock: Clock,
-        jobs: Arc<Notify>,
-    ) -> Self {
+    pub fn new(reader: ChatReader, bounds: CatchupBounds, jobs: Arc<Notify>) -> Self {
         Self {
-            channel,
-            account,
-            history,
-            intake,
-            store,
+            reader,
             bounds,
-            clock,
             is_connected: AtomicBool::new(false),
             losses: AtomicU64::new(1),
             written: AtomicU64::new(0),
@@ -172,11 +150,11 @@ impl CatchupKeeper {
             }
             match self.look().await {
                 Err(cause) if is_failing => {
-                    debug!(channel.id = %self.channel, error = %cause, "it still could not be noted");
+                    debug!(channel.id = %self.reader.channel, error = %cause, "it still could not be noted");
                 }
                 Err(cause) => {
                     is_failing = true;
-                    warn!(channel.id = %self.channel, error = %cause, "it could not be noted how far history is known; trying again");
+                    warn!(channel.id = %self.reader.channel, error = %cause, "it could not be noted how far history is known; trying again");
                 }
                 Ok(()) => is_failing = false,
             }
@@ -195,30 +173,22 @@ impl CatchupKeeper {
     async fn look(&self) -> Result<(), StoreError> {
         self.open().await?;
         let job = Job::ReadBack {
-            account: self.account,
+            account: self.reader.account,
         };
         if self.is_behind.swap(false, Ordering::SeqCst) {
-            let queued = self.store.request_read_back(self.account, (self.clock)());
+            let queued = self
+                .reader
+                .store
+                .request_read_back(self.reader.account, (self.reader.clock)());
             let note_behind = |_: &StoreError| self.is_behind.store(true, Ordering::SeqCst);
             queued.await.inspect_err(note_behind)?;
             self.jobs.notify_one();
             Ok(())
-        } else if self.store.is_queued(job).await? {
+        } else if self.reader.store.is_queued(job).await? {
             // What the job has not read yet would look like something that the connection did not report.
             Ok(())
         } else {
             self.keep_listening().await
-        }
-    }
-
-    fn reader(&self) -> ChatReader {
-        ChatReader {
-            channel: self.channel.clone(),
-            account: self.account,
-            history: Arc::clone(&self.history),
-            intake: Arc::clone(&self.intake),
-            store: self.store.clone(),
-            clock: Arc::clone(&self.clock),
         }
     }
 
@@ -234,9 +204,9 @@ impl CatchupKeeper {
         let Some(reach) = self.open().await? else {
             return Ok(Outcome::Done);
         };
-        let began_ms = (self.clock)();
+        let began_ms = (self.reader.clock)();
         let pass = Pass {
-            reader: &self.reader(),
+            reader: &self.reader,
             began_ms,
             bounds: &self.bounds,
             is_lost: &|| self.is_lost(),
@@ -255,10 +225,13 @@ impl CatchupKeeper {
     ///
     /// Only events from the platform count as heard, not that a connection is up: it may be up and deaf.
     async fn keep_listening(&self) -> Result<(), StoreError> {
-        let now_ms = (self.clock)();
+        let now_ms = (self.reader.clock)();
         let heard_ms = self.horizon_ms(now_ms);
         if self.noted_ms.load(Ordering::SeqCst) != heard_ms {
-            self.store.note_heard(self.account, heard_ms).await?;
+            self.reader
+                .store
+                .note_heard(self.reader.account, heard_ms)
+                .await?;
             self.noted_ms.store(heard_ms, Ordering::SeqCst);
         }
         let deaf_after_ms = self.bounds.deaf_after_ms;
@@ -272,7 +245,7 @@ impl CatchupKeeper {
             return Ok(());
         }
         warn!(
-            channel.id = %self.channel, quiet_ms = now_ms - told_at_ms,
+            channel.id = %self.reader.channel, quiet_ms = now_ms - told_at_ms,
             "the connection is there and hears nothing of what is said; it is made anew"
         );
         self.note_loss();
@@ -288,15 +261,14 @@ impl CatchupKeeper {
 
     /// Whether something was said since in the most recently heard chats that the platform should have reported.
     async fn misses_something(&self, told_at_ms: i64, now_ms: i64) -> Result<bool, StoreError> {
-        let chats = self.store.chats_to_read(self.account).await?;
+        let chats = self.reader.store.chats_to_read(self.reader.account).await?;
         let places = chats.into_iter().map(|chat| chat.place());
-        let served = places.filter(|place| self.intake.serves(place));
+        let served = places.filter(|place| self.reader.intake.serves(place));
         let (from_ms, until_ms) = (told_at_ms + TELLING_MS, now_ms - TELLING_MS);
         for place in served.take(DOUBTED_CHATS) {
-            for said in self.reader().newest(&place, from_ms, until_ms).await {
-                let is_known = self
-                    .store
-                    .is_captured(self.account, place.chat.clone(), said);
+            for said in self.reader.newest(&place, from_ms, until_ms).await {
+                let (account, chat) = (self.reader.account, place.chat.clone());
+                let is_known = self.reader.store.is_captured(account, chat, said);
                 if !is_known.await? {
                     return Ok(true);
                 }
@@ -317,7 +289,10 @@ impl CatchupKeeper {
                     what: "a loss could not be written down".to_owned(),
                 });
             }
-            let opened = self.store.open_reach(self.account, LEAD_MS, (self.clock)());
+            let opened =
+                self.reader
+                    .store
+                    .open_reach(self.reader.account, LEAD_MS, (self.reader.clock)());
             *reach = Some(opened.await.inspect_err(|_| {
                 self.failures.fetch_add(1, Ordering::SeqCst);
             })?);
@@ -333,12 +308,13 @@ impl CatchupKeeper {
         let Event::Membership { place, standing } = &envelope.event else {
             return Ok(());
         };
-        if !standing.is_present() || !self.bounds.backfills() || !self.intake.serves(place) {
+        if !standing.is_present() || !self.bounds.backfills() || !self.reader.intake.serves(place) {
             return Ok(());
         }
         let (chat, now_ms) = (place.chat.clone(), envelope.received_at_ms);
-        self.store
-            .request_backfill(self.account, chat, now_ms)
+        self.reader
+            .store
+            .request_backfill(self.reader.account, chat, now_ms)
             .await?;
         self.is_behind.store(true, Ordering::SeqCst);
         self.wake.notify_one();
@@ -354,7 +330,7 @@ impl Keepers {
     /// Adds an account's keeper, or replaces it.
     pub fn set(&self, keeper: &Arc<CatchupKeeper>) {
         let mut keepers = self.0.lock().expect("no holder of this lock panics");
-        keepers.insert(keeper.account, Arc::clone(keeper));
+        keepers.insert(keeper.reader.account, Arc::clone(keeper));
     }
 
     /// An account's keeper.
@@ -391,7 +367,7 @@ impl Intake for CatchupKeeper {
             }
             let refused = |cause: StoreError| IntakeError(Box::new(cause));
             let stored = match prepared.await {
-                Ok(()) => self.intake.accept(envelope).await,
+                Ok(()) => self.reader.intake.accept(envelope).await,
                 Err(cause) => Err(refused(cause)),
             };
             if stored.is_err() {

@@ -13,3 +13,5 @@ pub mod keeper;
 mod pass;
 mod room;
 mod words;
+
+pub use room::ChatReader;

@@ -37,13 +37,19 @@ const STORE_RETRY_FIRST_MS: u64 = 500;
 const STORE_RETRY_MAX_MS: u64 = 30_000;
 
 /// Reads chats of one account.
-pub(super) struct ChatReader {
-    pub(super) channel: String,
-    pub(super) account: AccountId,
-    pub(super) history: Arc<dyn HistoryReader>,
-    pub(super) intake: Arc<ChannelIntake>,
-    pub(super) store: Store<ReadingBack>,
-    pub(super) clock: Clock,
+pub struct ChatReader {
+    /// The channel's name.
+    pub channel: String,
+    /// The account.
+    pub account: AccountId,
+    /// The platform's history.
+    pub history: Arc<dyn HistoryReader>,
+    /// Takes in what is read.
+    pub intake: Arc<ChannelIntake>,
+    /// How far was read.
+    pub store: Store<ReadingBack>,
+    /// The platform's time.
+    pub clock: Clock,
 }
 
 /// The part of a chat that is read.

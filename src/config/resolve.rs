@@ -150,8 +150,7 @@ pub(super) fn resolve(shape: Shape, review: &mut Review<'_>) -> Config {
     let models = resolve_models(shape.models, review);
     check_fallbacks(&models, review);
     let drafts = shape.channels.drafts();
-    let names = drafts.iter().map(|(_, draft)| draft.name.as_str());
-    let channel_names: Vec<&str> = names.collect();
+    let channel_names: Vec<&str> = drafts.iter().map(|(_, it)| it.name.as_str()).collect();
     let tools = resolve_tools(shape.tools, &channel_names, review);
     let hooks = resolve_hooks(shape.hooks, review);
     let mcp = resolve_servers(shape.mcp, &channel_names, review);

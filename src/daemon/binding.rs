@@ -9,6 +9,7 @@ use vocative_channels::backoff::Backoff;
 use vocative_contract::channel::{Announcement, Channel, Intake};
 use vocative_contract::identity::Identity;
 
+use crate::catchup::ChatReader;
 use crate::catchup::keeper::CatchupKeeper;
 use crate::daemon::shared::{Announcer, BoundAs, Shared};
 use crate::daemon::supervise::{Bind, BindError, Bound, Lift};
@@ -52,16 +53,17 @@ async fn bind(
     shared.rooms.admit_paired(&shared.store, account).await?;
     shared.announce(&name, announcer(name.clone(), channel));
     let keeper = history.map(|history| {
-        Arc::new(CatchupKeeper::new(
-            name.clone(),
+        let reader = ChatReader {
+            channel: name.clone(),
             account,
             history,
-            Arc::clone(&intake),
-            shared.store.only(),
-            wiring::bounds(&shared.config()),
-            shared.time.clock_of(&name),
-            Arc::clone(&shared.wake.jobs),
-        ))
+            intake: Arc::clone(&intake),
+            store: shared.store.only(),
+            clock: shared.time.clock_of(&name),
+        };
+        let bounds = wiring::bounds(&shared.config());
+        let jobs = Arc::clone(&shared.wake.jobs);
+        Arc::new(CatchupKeeper::new(reader, bounds, jobs))
     });
     if let Some(keeper) = &keeper {
         keeper.begin().await?;
