@@ -214,10 +214,9 @@ impl Handlers {
 
     /// Looks for data that is older than its channel keeps it: growing old triggers no event.
     async fn want_expiry(&self) -> Result<(), StoreError> {
-        for job in self.retention.due().await? {
-            let now_ms = (self.clock)();
-            // The job has no account: the data of a channel that is not connected goes, too.
-            self.store.enqueue_job(job, None, now_ms).await?;
+        for account in self.retention.due().await? {
+            let (job, now_ms) = (Job::ExpireData { account }, (self.clock)());
+            self.store.enqueue_job(job, account, now_ms).await?;
         }
         Ok(())
     }

@@ -78,11 +78,12 @@ impl RetentionLooks {
 }
 
 impl Retention {
-    /// The jobs to queue: one for each account with old data that has none yet. Reads only now and then.
+    /// The accounts with old data for which no job is queued; `None` stands for raw events that are kept for debugging.
+    /// Reads only now and then.
     ///
     /// # Errors
     /// Storage refuses.
-    pub async fn due(&self) -> Result<Vec<Job>, StoreError> {
+    pub async fn due(&self) -> Result<Vec<Option<AccountId>>, StoreError> {
         let mut due = Vec::new();
         if !self.looks().begin_look() || self.share_that_may_go().await?.is_none() {
             return Ok(due);
@@ -99,14 +100,14 @@ impl Retention {
                     .is_anything_old(kept.account, bounds, now_ms)
                     .await?
             {
-                due.push(job);
+                due.push(Some(kept.account));
             }
         }
         let raw = Job::ExpireData { account: None };
         if !self.store.is_queued(raw).await?
             && self.store.is_raw_old(now_ms - self.raw_kept_ms).await?
         {
-            due.push(raw);
+            due.push(None);
         }
         Ok(due)
     }

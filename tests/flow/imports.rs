@@ -424,8 +424,8 @@ async fn old_text_of_a_chat_at_work_waits_as_a_job() {
     flow.start().await;
     let waiting = flow.wait_for_job("open runs or posts").await;
     assert_eq!(
-        (&waiting["kind"], &waiting["state"]),
-        (&"expire-data".into(), &"pending".into())
+        [&waiting["kind"], &waiting["state"], &waiting["channel"]],
+        ["expire-data", "pending", "acme"]
     );
     let search = ["conversations", "search", "acme/#general", "Kubernetes"];
     let kept = flow.cli(&search).await;
