@@ -118,7 +118,7 @@ impl Retention {
     /// Storage refuses; what is deleted by then stays so.
     pub async fn expire(&self, account: Option<AccountId>) -> Result<Outcome, StoreError> {
         if self.looks().is_soon_after_start() {
-            return Ok(self.later(FIRST_WAIT_MS, "the daemon has just started"));
+            return Ok(LeftOver::JustStarted.outcome((self.clock)()));
         }
         // While the time is doubtful the job goes; the look queues it again.
         let Some(share) = self.share_that_may_go().await? else {
@@ -127,7 +127,11 @@ impl Retention {
         let Some(account) = account else {
             let older_than_ms = (self.clock)() - self.raw_kept_ms;
             let gone = self.store.expire_raw(older_than_ms, share).await?;
-            return Ok(self.after(gone >= share));
+            let left = match gone >= share {
+                true => LeftOver::Share,
+                false => LeftOver::Nothing,
+            };
+            return Ok(left.outcome((self.clock)()));
         };
         let kept = self.kept().await?;
         let Some(kept) = kept.into_iter().find(|kept| kept.account == account) else {
@@ -145,28 +149,12 @@ impl Retention {
                 "old data was let go"
             );
         }
-        if gone.is_whole_share(share) {
-            return Ok(self.after(true));
-        }
-        let is_held = self.store.is_anything_old(account, bounds, now_ms).await?;
-        Ok(match is_held {
-            true => self.later(HELD_WAIT_MS, "chats with open runs or posts are at work"),
-            false => Outcome::Done,
-        })
-    }
-
-    fn after(&self, is_whole_share: bool) -> Outcome {
-        match is_whole_share {
-            true => self.later(REST_MS, "more is old than may go at once"),
-            false => Outcome::Done,
-        }
-    }
-
-    fn later(&self, wait_ms: i64, why: &str) -> Outcome {
-        Outcome::Later {
-            not_before_ms: (self.clock)().saturating_add(wait_ms),
-            why: why.to_owned(),
-        }
+        let left = match gone.is_whole_share(share) {
+            true => LeftOver::Share,
+            false if self.store.is_anything_old(account, bounds, now_ms).await? => LeftOver::AtWork,
+            false => LeftOver::Nothing,
+        };
+        Ok(left.outcome((self.clock)()))
     }
 
     fn looks(&self) -> std::sync::MutexGuard<'_, RetentionLooks> {
@@ -218,6 +206,36 @@ impl Retention {
     }
 }
 
+/// What a job leaves for later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeftOver {
+    Nothing,
+    /// The daemon has just started.
+    JustStarted,
+    /// More is old than may go at once.
+    Share,
+    /// The rest belongs to chats with open runs or posts.
+    AtWork,
+}
+
+impl LeftOver {
+    fn outcome(self, now_ms: i64) -> Outcome {
+        let (wait_ms, why) = match self {
+            Self::Nothing => return Outcome::Done,
+            Self::JustStarted => (FIRST_WAIT_MS, "the daemon has just started"),
+            Self::Share => (REST_MS, "more is old than may go at once"),
+            Self::AtWork => (
+                HELD_WAIT_MS,
+                "the rest belongs to chats with open runs or posts",
+            ),
+        };
+        Outcome::Later {
+            not_before_ms: now_ms.saturating_add(wait_ms),
+            why: why.to_owned(),
+        }
+    }
+}
+
 /// The times before which data of an account is deleted.
 fn expiry(days: RetentionDays, now_ms: i64) -> ExpiryBounds {
     let before_ms = |days: u32| (days > 0).then(|| now_ms - i64::from(days) * DAY_MS);
@@ -259,6 +277,35 @@ fn kept_by(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_waits_as_long_as_a_job_of_its_kind_may() {
+        use vocative_core::job::JobKind;
+        let limits = JobKind::ExpireData.limits();
+        assert_eq!(LeftOver::Nothing.outcome(5), Outcome::Done);
+        for (left, wait_ms) in [
+            (LeftOver::JustStarted, 2_000),
+            (LeftOver::Share, 3_600_000),
+            (LeftOver::AtWork, 300_000),
+        ] {
+            let Outcome::Later { not_before_ms, .. } = left.outcome(5) else {
+                panic!("{left:?} waits");
+            };
+            assert_eq!(not_before_ms, 5 + wait_ms);
+            assert!(wait_ms <= limits.later_max_ms, "{left:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_looked_for_right_after_a_start_and_then_seldom() {
+        let mut looks = RetentionLooks::default();
+        assert!(looks.is_soon_after_start() && !looks.begin_look());
+        tokio::time::advance(FIRST_WAIT).await;
+        assert!(!looks.is_soon_after_start() && looks.begin_look());
+        assert!(!looks.begin_look());
+        tokio::time::advance(LOOK_EVERY).await;
+        assert!(looks.begin_look());
+    }
 
     #[test]
     fn an_account_is_kept_by_the_configured_channel_that_signed_in_last() {
