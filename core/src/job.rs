@@ -316,17 +316,21 @@ impl JobKind {
                 is_cancellable: true,
                 ..housekeeping
             },
-            // Every account is read at once: a slow platform holds up only its own.
+            // Every account is read at once: a slow platform holds up only its own. It may allow a page a minute, and a
+            // pass that is cut off begins again with its first chat.
             Self::ReadBack => JobLimits {
-                slots: 64,
+                slots: 1_000,
+                work_max_ms: 90 * 24 * 3_600_000,
                 needs_channel: true,
                 ..housekeeping
             },
-            Self::MergeChats
-            | Self::RemoveContents
-            | Self::IndexTurns
-            | Self::CleanPages
-            | Self::ExpireData => housekeeping,
+            Self::ExpireData => JobLimits {
+                later_max_ms: 2 * HOUR_MS,
+                ..housekeeping
+            },
+            Self::MergeChats | Self::RemoveContents | Self::IndexTurns | Self::CleanPages => {
+                housekeeping
+            }
         }
     }
 }

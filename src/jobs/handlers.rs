@@ -127,10 +127,10 @@ impl JobHandler for Handlers {
             }
             Job::TellHook { telling } => self.tell_hook(telling).await,
             Job::ReadBack { account } => match self.keepers.get(account) {
-                Some(keeper) => keeper.read_back().await,
+                Some(keeper) => Ok(backed_off(keeper.read_back().await)),
                 None => Ok(Outcome::Done),
             },
-            Job::ExpireData { account } => self.retention.expire(account).await,
+            Job::ExpireData { account } => Ok(backed_off(self.retention.expire(account).await)),
         }
     }
 
@@ -300,6 +300,12 @@ impl Handlers {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// The outcome of a job that is there again and again under the same key: whatever the store refused, it is tried again
+/// after the kind's wait. Set aside, it would never be queued again.
+fn backed_off(worked: Result<Outcome, StoreError>) -> Outcome {
+    worked.unwrap_or_else(|cause| Outcome::failed(cause.to_string()))
 }
 
 /// A stored event, in the form in which its hook is told.

@@ -16,13 +16,16 @@ use vocative_store::{ChannelBinding, ExpiryBounds, Store, StoreError, Working};
 
 /// How often old data is looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// The wait after a start, so that the channels connect first and their platforms tell the time; also in milliseconds.
+/// The wait after a start, so that the channels connect first.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
-const FIRST_WAIT_MS: i64 = 2_000;
+/// The wait after a start while no platform has told the time.
+const UNTOLD_WAIT: Duration = Duration::from_secs(60);
+/// The wait of a job that is claimed too soon after a start, in milliseconds.
+const SOON_MS: i64 = 2_000;
 /// How long an account rests after a whole share of its data was deleted, in milliseconds.
 const REST_MS: i64 = 3_600_000;
 /// The wait while all that is old belongs to chats with open runs or posts, in milliseconds.
-const HELD_WAIT_MS: i64 = 300_000;
+const HELD_WAIT_MS: i64 = 900_000;
 const DAY_MS: i64 = 86_400_000;
 
 /// Deletes old data.
@@ -62,14 +65,18 @@ impl Default for RetentionLooks {
 }
 
 impl RetentionLooks {
-    fn is_soon_after_start(&self) -> bool {
-        self.began.elapsed() < FIRST_WAIT
+    fn is_soon_after_start(&self, agreement: &Agreement) -> bool {
+        let wait = match agreement {
+            Agreement::Untold => UNTOLD_WAIT,
+            Agreement::Agreed | Agreement::Disputed { .. } => FIRST_WAIT,
+        };
+        self.began.elapsed() < wait
     }
 
     /// Whether it is time to look; then that is noted.
-    fn begin_look(&mut self) -> bool {
+    fn begin_look(&mut self, agreement: &Agreement) -> bool {
         let is_fresh = self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY);
-        if is_fresh || self.is_soon_after_start() {
+        if is_fresh || self.is_soon_after_start(agreement) {
             return false;
         }
         self.looked = Some(Instant::now());
@@ -85,7 +92,8 @@ impl Retention {
     /// Storage refuses.
     pub async fn due(&self) -> Result<Vec<Option<AccountId>>, StoreError> {
         let mut due = Vec::new();
-        if !self.looks().begin_look() || self.share_that_may_go().await?.is_none() {
+        let is_time = self.looks().begin_look(&(self.agreement)());
+        if !is_time || self.share_that_may_go().await?.is_none() {
             return Ok(due);
         }
         let now_ms = (self.clock)();
@@ -117,7 +125,7 @@ impl Retention {
     /// # Errors
     /// Storage refuses; what is deleted by then stays so.
     pub async fn expire(&self, account: Option<AccountId>) -> Result<Outcome, StoreError> {
-        if self.looks().is_soon_after_start() {
+        if self.looks().is_soon_after_start(&(self.agreement)()) {
             return Ok(LeftOver::JustStarted.outcome((self.clock)()));
         }
         // While the time is doubtful the job goes; the look queues it again.
@@ -126,12 +134,9 @@ impl Retention {
         };
         let Some(account) = account else {
             let older_than_ms = (self.clock)() - self.raw_kept_ms;
-            let gone = self.store.expire_raw(older_than_ms, share).await?;
-            let left = match gone >= share {
-                true => LeftOver::Share,
-                false => LeftOver::Nothing,
-            };
-            return Ok(left.outcome((self.clock)()));
+            // The next look queues what is left: these events come faster than turns.
+            self.store.expire_raw(older_than_ms, share).await?;
+            return Ok(Outcome::Done);
         };
         let kept = self.kept().await?;
         let Some(kept) = kept.into_iter().find(|kept| kept.account == account) else {
@@ -222,7 +227,7 @@ impl LeftOver {
     fn outcome(self, now_ms: i64) -> Outcome {
         let (wait_ms, why) = match self {
             Self::Nothing => return Outcome::Done,
-            Self::JustStarted => (FIRST_WAIT_MS, "the daemon has just started"),
+            Self::JustStarted => (SOON_MS, "the daemon has just started"),
             Self::Share => (REST_MS, "more is old than may go at once"),
             Self::AtWork => (
                 HELD_WAIT_MS,
@@ -286,25 +291,28 @@ mod tests {
         for (left, wait_ms) in [
             (LeftOver::JustStarted, 2_000),
             (LeftOver::Share, 3_600_000),
-            (LeftOver::AtWork, 300_000),
+            (LeftOver::AtWork, 900_000),
         ] {
             let Outcome::Later { not_before_ms, .. } = left.outcome(5) else {
                 panic!("{left:?} waits");
             };
             assert_eq!(not_before_ms, 5 + wait_ms);
-            assert!(wait_ms <= limits.later_max_ms, "{left:?}");
+            assert!(wait_ms < limits.later_max_ms, "{left:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_looked_for_right_after_a_start_and_then_seldom() {
-        let mut looks = RetentionLooks::default();
-        assert!(looks.is_soon_after_start() && !looks.begin_look());
+        let (mut looks, agreed) = (RetentionLooks::default(), &Agreement::Agreed);
+        assert!(looks.is_soon_after_start(agreed) && !looks.begin_look(agreed));
         tokio::time::advance(FIRST_WAIT).await;
-        assert!(!looks.is_soon_after_start() && looks.begin_look());
-        assert!(!looks.begin_look());
+        assert!(!looks.begin_look(&Agreement::Untold));
+        assert!(!looks.is_soon_after_start(agreed) && looks.begin_look(agreed));
+        assert!(!looks.begin_look(agreed));
         tokio::time::advance(LOOK_EVERY).await;
-        assert!(looks.begin_look());
+        assert!(looks.begin_look(agreed));
+        tokio::time::advance(UNTOLD_WAIT).await;
+        assert!(looks.begin_look(&Agreement::Untold));
     }
 
     #[test]

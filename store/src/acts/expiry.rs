@@ -9,7 +9,7 @@
 use crate::acts::forgetting::delete_steps_txn;
 use crate::capability::MayWork;
 use crate::contract::Expired;
-use crate::engine::sql::{Connection, params};
+use crate::engine::sql::{Connection, OptionalExtension, params};
 use crate::rows::indexed::in_index;
 use crate::rows::memories::forget_memories_of_turn_txn;
 use crate::rows::networks::{expire_states_txn, has_old_states};
@@ -151,11 +151,20 @@ impl<C: MayWork> Store<C> {
                 move |connection: &Connection, max| runs_txn(connection, account, before_ms, max);
             expired.runs = self.in_batches(pass("runs", share), batch).await?;
             if expired.runs < share {
-                self.write(move |connection| note_runs_txn(connection, account, before_ms, 0))
-                    .await?;
+                self.note_others_runs(account, before_ms).await?;
             }
         }
         Ok(expired)
+    }
+
+    /// Moves an account's mark beyond old runs of other accounts, if there are any behind it.
+    async fn note_others_runs(&self, account: AccountId, before_ms: i64) -> Result<(), StoreError> {
+        let last = self.read(move |connection| last_old_run(connection, account, before_ms));
+        let Some((through_ms, through_id)) = last.await? else {
+            return Ok(());
+        };
+        self.write(move |connection| note_runs_txn(connection, account, through_ms, through_id))
+            .await
     }
 
     /// Repeats a batch until one is not full or the share is used up; returns how many rows expired.
@@ -494,6 +503,27 @@ fn runs_txn(
     Ok(i64::try_from(runs.len()).unwrap_or(max))
 }
 
+const LAST_OLD_RUN_SQL: &str = "SELECT r.finished_at_ms, r.id FROM runs r
+     WHERE r.finished_at_ms IS NOT NULL AND r.finished_at_ms < ?2
+       AND (r.finished_at_ms, r.id) > (SELECT through_ms, through_id FROM retention
+                                       WHERE account_id = ?1 AND class = 'runs')
+     ORDER BY r.finished_at_ms DESC, r.id DESC LIMIT 1";
+
+/// The last run of any account that ended before a time, if an account's mark is before it. A mark is always at the end
+/// of a run: one at a time that a wrong clock told would pass over runs that end until then.
+fn last_old_run(
+    connection: &Connection,
+    account: AccountId,
+    before_ms: i64,
+) -> Result<Option<(i64, i64)>, StoreError> {
+    Ok(connection
+        .prepare_cached(LAST_OLD_RUN_SQL)?
+        .query_row(params![account, before_ms], |row| {
+            Ok((row.get("finished_at_ms")?, row.get("id")?))
+        })
+        .optional()?)
+}
+
 /// Moves an account's mark: its runs up to there, in the order of their ends, have expired.
 fn note_runs_txn(
     connection: &Connection,
@@ -517,4 +547,30 @@ fn turns_with_files(connection: &Connection, run: i64) -> Result<Vec<i64>, Store
     )?;
     let turns = statement.query_map([run], |row| row.get("seq"))?;
     Ok(turns.collect::<crate::engine::sql::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::Scene;
+
+    #[tokio::test]
+    async fn old_runs_are_looked_for_in_the_order_of_their_ends() {
+        let scene = Scene::open().await;
+        for sql in [OLD_RUNS_SQL, LAST_OLD_RUN_SQL] {
+            let plan = scene.plan(sql).await;
+            let by_end =
+                "SEARCH r USING COVERING INDEX runs_by_end (finished_at_ms>? AND finished_at_ms<?)";
+            assert!(
+                plan.iter().any(|step| step.starts_with(by_end)),
+                "{plan:#?}"
+            );
+            assert!(
+                !plan
+                    .iter()
+                    .any(|step| step.contains("SCAN r") || step.contains("B-TREE")),
+                "{plan:#?}"
+            );
+        }
+    }
 }

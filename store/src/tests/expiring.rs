@@ -124,3 +124,63 @@ async fn raw_events_and_run_details_have_terms_of_their_own() {
     assert_eq!(fixture.contents().await, ["a question", "", "an answer"]);
     assert!(expire(&fixture, bounds).await.is_nothing());
 }
+
+/// An account with few runs does not look at those of others again and again, and its mark is at the end of a run: a run
+/// that ends later, even before the bound of an earlier pass, goes in its time.
+#[tokio::test]
+async fn runs_of_others_are_passed_over_once() {
+    let fixture = Fixture::new().await;
+    fixture.hear_for(&["helper"], said("1", "a question")).await;
+    fixture
+        .execute("UPDATE runs SET state = 'done', finished_at_ms = 1700000000500")
+        .await;
+    let store = &fixture.store;
+    let quiet = AccountBinding {
+        channel: "quiet".to_owned(),
+        account: "T9".to_owned(),
+        ..binding("quiet")
+    };
+    let quiet = store.bind_account(quiet, NOW_MS).await.unwrap();
+    let before = |before_ms| ExpiryBounds {
+        runs_before_ms: Some(before_ms),
+        ..ExpiryBounds::default()
+    };
+    let is_old = |account, before_ms| store.is_anything_old(account, before(before_ms), LATER_MS);
+    for account in [quiet, fixture.account] {
+        assert!(is_old(account, LATER_MS).await.unwrap());
+        let expired = store.expire(account, before(LATER_MS), 1_000, LATER_MS);
+        assert_eq!(expired.await.unwrap().runs, u64::from(account != quiet));
+        assert!(!is_old(account, LATER_MS).await.unwrap());
+    }
+    fixture
+        .execute("UPDATE runs SET finished_at_ms = 1700000599999")
+        .await;
+    assert!(is_old(fixture.account, LATER_MS).await.unwrap());
+    assert_eq!(expire(&fixture, before(LATER_MS)).await.runs, 1);
+}
+
+#[tokio::test]
+async fn what_is_old_is_seen_before_it_goes_and_not_after() {
+    let fixture = Fixture::new().await;
+    fixture.hear(said("1", "zebra")).await;
+    fixture
+        .execute(
+            "INSERT INTO raw_envelopes (account_id, reason, raw, received_at_ms) VALUES (1, 'odd', '{}', 5), (1, NULL, '{}', 5)",
+        )
+        .await;
+    let raw = ExpiryBounds {
+        raw_before_ms: Some(10),
+        ..ExpiryBounds::default()
+    };
+    let store = &fixture.store;
+    assert!(store.is_raw_old(6).await.unwrap() && !store.is_raw_old(5).await.unwrap());
+    for bounds in [raw, text_before(NOW_MS + 2_000)] {
+        let is_old = || store.is_anything_old(fixture.account, bounds, LATER_MS);
+        assert!(is_old().await.unwrap(), "{bounds:?}");
+        expire(&fixture, bounds).await;
+        assert!(!is_old().await.unwrap(), "{bounds:?}");
+    }
+    let nothing = ExpiryBounds::default();
+    let is_old = store.is_anything_old(fixture.account, nothing, LATER_MS);
+    assert!(!is_old.await.unwrap());
+}
