@@ -82,7 +82,7 @@ async fn reading_back_is_a_job_that_operators_see() {
     let mut flow = started(FlowBuilder::default()).await;
     let root = flow.slack.say("#general", "ann", "@vocative hello");
     flow.slack_reply("#general", &root).await;
-    assert_eq!(flow.cli_json(&["jobs"]).await, Value::Array(vec![]));
+    flow.wait_for_no_job().await;
     flow.stop().await;
     let_time_pass(&flow, 30 * MINUTE_MS);
     flow.slack.say("#general", "bob", "while you slept");

@@ -596,7 +596,7 @@ async fn jobs_show_what_is_being_fetched_and_a_cancelled_file_is_only_named() {
         .config("[files]\nwait_s = 40\n")
         .start()
         .await;
-    assert_eq!(flow.cli_json(&["jobs"]).await, Value::Array(vec![]));
+    flow.wait_for_no_job().await;
     flow.slack
         .faults()
         .next("files-pri", CallFault::Latency(120_000));
@@ -626,5 +626,5 @@ async fn jobs_show_what_is_being_fetched_and_a_cancelled_file_is_only_named() {
         "{}",
         last_text(&flow, 0)
     );
-    assert_eq!(flow.cli_json(&["jobs"]).await, Value::Array(vec![]));
+    flow.wait_for_no_job().await;
 }

@@ -662,6 +662,23 @@ impl Flow {
         }
     }
 
+    /// Waits until nothing is to be done in the background.
+    ///
+    /// # Panics
+    /// If something is left for too long.
+    pub(crate) async fn wait_for_no_job(&self) {
+        let deadline = tokio::time::Instant::now() + WAIT;
+        loop {
+            let jobs = self.cli_json(&["jobs"]).await;
+            if jobs == Value::Array(vec![]) {
+                return;
+            }
+            let is_late = tokio::time::Instant::now() > deadline;
+            assert!(!is_late, "there are jobs still: {jobs}");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Waits until everything said was captured and acknowledged.
     pub(crate) async fn wait_until_heard(&self) {
         let is_heard = self.slack.wait_until_all_acked(WAIT).await

@@ -447,7 +447,7 @@ async fn old_text_of_a_chat_at_work_waits_as_a_job() {
     }
     let gone = flow.cli(&search).await;
     assert!(!gone.stdout.contains("Kubernetes is down"), "{gone:?}");
-    assert_eq!(flow.cli_json(&["jobs"]).await, serde_json::json!([]));
+    flow.wait_for_no_job().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
