@@ -174,6 +174,12 @@ impl JobLimits {
         is_cancellable: false,
     };
 
+    /// Deleting what is old, which rests for an hour.
+    const BY_AGE: Self = Self {
+        later_max_ms: 2 * HOUR_MS,
+        ..Self::HOUSEKEEPING
+    };
+
     /// What a model is asked about a conversation in the background.
     const BY_MODEL: Self = Self {
         wait_first_ms: MINUTE_MS,
@@ -324,10 +330,7 @@ impl JobKind {
                 needs_channel: true,
                 ..housekeeping
             },
-            Self::ExpireData => JobLimits {
-                later_max_ms: 2 * HOUR_MS,
-                ..housekeeping
-            },
+            Self::ExpireData => JobLimits::BY_AGE,
             Self::MergeChats | Self::RemoveContents | Self::IndexTurns | Self::CleanPages => {
                 housekeeping
             }
