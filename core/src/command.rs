@@ -288,34 +288,16 @@ pub struct ScheduleCommand {
     pub language: Language,
 }
 
-/// What is looked up for a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inquiry {
-    /// How things stand in the chat.
-    Status,
-    /// What an agent would be sent.
-    Context,
-    /// What an agent keeps of the older turns.
-    Summary,
-}
-
-impl Inquiry {
-    const ALL: [Self; 3] = [Self::Status, Self::Context, Self::Summary];
-
-    /// The stored name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::Context => "context",
-            Self::Summary => "summary",
-        }
-    }
-
-    /// The inquiry of that stored name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
+crate::named! {
+    /// What is looked up for a person, with the stored name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Inquiry {
+        /// How things stand in the chat.
+        Status = "status",
+        /// What an agent would be sent.
+        Context = "context",
+        /// What an agent keeps of the older turns.
+        Summary = "summary",
     }
 }
 

@@ -96,39 +96,41 @@ pub enum JobSubject {
     Nothing,
 }
 
-/// A kind of job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum JobKind {
-    /// See [`Job::AnswerInquiry`].
-    AnswerInquiry,
-    /// See [`Job::FetchFile`].
-    FetchFile,
-    /// See [`Job::TranscribeFile`].
-    TranscribeFile,
-    /// See [`Job::Erase`].
-    Erase,
-    /// See [`Job::MergeChats`].
-    MergeChats,
-    /// See [`Job::RemoveContents`].
-    RemoveContents,
-    /// See [`Job::EmbedTurns`].
-    EmbedTurns,
-    /// See [`Job::IndexTurns`].
-    IndexTurns,
-    /// See [`Job::CleanPages`].
-    CleanPages,
-    /// See [`Job::ExtractMemories`].
-    ExtractMemories,
-    /// See [`Job::SummarizeConversation`].
-    SummarizeConversation,
-    /// See [`Job::TitleConversation`].
-    TitleConversation,
-    /// See [`Job::TellHook`].
-    TellHook,
-    /// See [`Job::ReadBack`].
-    ReadBack,
-    /// See [`Job::ExpireData`].
-    ExpireData,
+crate::named! {
+    /// A kind of job, with its name as it is stored and shown.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum JobKind {
+        /// See [`Job::AnswerInquiry`].
+        AnswerInquiry = "answer-inquiry",
+        /// See [`Job::FetchFile`].
+        FetchFile = "fetch-file",
+        /// See [`Job::TranscribeFile`].
+        TranscribeFile = "transcribe-file",
+        /// See [`Job::Erase`].
+        Erase = "erase",
+        /// See [`Job::MergeChats`].
+        MergeChats = "merge-chats",
+        /// See [`Job::RemoveContents`].
+        RemoveContents = "remove-contents",
+        /// See [`Job::EmbedTurns`].
+        EmbedTurns = "embed-turns",
+        /// See [`Job::IndexTurns`].
+        IndexTurns = "index-turns",
+        /// See [`Job::CleanPages`].
+        CleanPages = "clean-pages",
+        /// See [`Job::ExtractMemories`].
+        ExtractMemories = "extract-memories",
+        /// See [`Job::SummarizeConversation`].
+        SummarizeConversation = "summarize-conversation",
+        /// See [`Job::TitleConversation`].
+        TitleConversation = "title-conversation",
+        /// See [`Job::TellHook`].
+        TellHook = "tell-hook",
+        /// See [`Job::ReadBack`].
+        ReadBack = "read-back",
+        /// See [`Job::ExpireData`].
+        ExpireData = "expire-data",
+    }
 }
 
 /// The limits of a kind of job.
@@ -193,53 +195,6 @@ impl JobLimits {
 }
 
 impl JobKind {
-    /// All of them.
-    pub const ALL: [Self; 15] = [
-        Self::AnswerInquiry,
-        Self::FetchFile,
-        Self::TranscribeFile,
-        Self::Erase,
-        Self::MergeChats,
-        Self::RemoveContents,
-        Self::EmbedTurns,
-        Self::IndexTurns,
-        Self::CleanPages,
-        Self::ExtractMemories,
-        Self::SummarizeConversation,
-        Self::TitleConversation,
-        Self::TellHook,
-        Self::ReadBack,
-        Self::ExpireData,
-    ];
-
-    /// Its name, as it is stored and shown.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::AnswerInquiry => "answer-inquiry",
-            Self::FetchFile => "fetch-file",
-            Self::TranscribeFile => "transcribe-file",
-            Self::Erase => "erase",
-            Self::MergeChats => "merge-chats",
-            Self::RemoveContents => "remove-contents",
-            Self::EmbedTurns => "embed-turns",
-            Self::IndexTurns => "index-turns",
-            Self::CleanPages => "clean-pages",
-            Self::ExtractMemories => "extract-memories",
-            Self::SummarizeConversation => "summarize-conversation",
-            Self::TitleConversation => "title-conversation",
-            Self::TellHook => "tell-hook",
-            Self::ReadBack => "read-back",
-            Self::ExpireData => "expire-data",
-        }
-    }
-
-    /// The kind of a name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// The limits of its jobs.
     #[must_use]
     pub fn limits(self) -> JobLimits {
@@ -500,47 +455,20 @@ impl Job {
     }
 }
 
-/// How a job stands. A job that is done has no row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobState {
-    /// To be done, not before its time.
-    Pending,
-    /// At work under a lease.
-    Leased,
-    /// It waits for something that happens, and holds no lease, no slot and no time.
-    Waiting,
-    /// Given up for good, with a cause.
-    Dead,
-    /// It can't be decoded.
-    Quarantined,
-}
-
-impl JobState {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Pending,
-        Self::Leased,
-        Self::Waiting,
-        Self::Dead,
-        Self::Quarantined,
-    ];
-
-    /// Its name, as it is stored and shown.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Leased => "leased",
-            Self::Waiting => "waiting",
-            Self::Dead => "dead",
-            Self::Quarantined => "quarantined",
-        }
-    }
-
-    /// The state of a name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
+crate::named! {
+    /// How a job stands. A job that is done has no row.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum JobState {
+        /// To be done, not before its time.
+        Pending = "pending",
+        /// At work under a lease.
+        Leased = "leased",
+        /// It waits for something that happens, and holds no lease, no slot and no time.
+        Waiting = "waiting",
+        /// Given up for good, with a cause.
+        Dead = "dead",
+        /// It can't be decoded.
+        Quarantined = "quarantined",
     }
 }
 

@@ -34,6 +34,7 @@ pub mod knowledge;
 pub mod linking;
 pub mod manners;
 pub mod model_rest;
+mod naming;
 pub mod options;
 pub mod outbox;
 pub mod pairing;

@@ -67,29 +67,31 @@ use vocative_core::tool_call::CallRule;
 use vocative_store::Reader;
 use vocative_store::contract::CallFile;
 
-/// A built-in tool. A new one is a file beside `search`, and its module, variant and arms here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BuiltIn {
-    /// Searches what was said in the conversation.
-    ConversationSearch,
-    /// Searches the operator's documents.
-    KnowledgeSearch,
-    /// Reads the instructions for a kind of task.
-    ReadSkill,
-    /// Asks somebody in the room.
-    AskPerson,
-    /// Asks in the agent's room of experts.
-    AskHuman,
-    /// Asks another agent.
-    AskAgent,
-    /// Plans something for later.
-    Schedule,
-    /// Notes what people say.
-    Remember,
-    /// Looks up notes.
-    Recall,
-    /// Deletes notes.
-    ForgetMemory,
+vocative_core::named! {
+    /// A built-in tool. A new one is a file beside `search`, and its module, variant and arms here.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BuiltIn {
+        /// Searches what was said in the conversation.
+        ConversationSearch = CONVERSATION_SEARCH,
+        /// Searches the operator's documents.
+        KnowledgeSearch = KNOWLEDGE_SEARCH,
+        /// Reads the instructions for a kind of task.
+        ReadSkill = READ_SKILL,
+        /// Asks somebody in the room.
+        AskPerson = ASK_PERSON,
+        /// Asks in the agent's room of experts.
+        AskHuman = ASK_HUMAN,
+        /// Asks another agent.
+        AskAgent = ASK_AGENT,
+        /// Plans something for later.
+        Schedule = SCHEDULE,
+        /// Notes what people say.
+        Remember = REMEMBER,
+        /// Looks up notes.
+        Recall = RECALL,
+        /// Deletes notes.
+        ForgetMemory = FORGET_MEMORY,
+    }
 }
 
 /// A tool of an agent, with its limits.
@@ -233,38 +235,8 @@ pub struct BoundTo {
 }
 
 impl BuiltIn {
-    /// All built-in tools.
-    pub const ALL: [Self; 10] = [
-        Self::ConversationSearch,
-        Self::KnowledgeSearch,
-        Self::ReadSkill,
-        Self::AskPerson,
-        Self::AskHuman,
-        Self::AskAgent,
-        Self::Schedule,
-        Self::Remember,
-        Self::Recall,
-        Self::ForgetMemory,
-    ];
     /// The tools that an agent has if `memory` is set, and only then.
     pub const OF_MEMORY: [Self; 3] = [Self::Remember, Self::Recall, Self::ForgetMemory];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ConversationSearch => CONVERSATION_SEARCH,
-            Self::KnowledgeSearch => KNOWLEDGE_SEARCH,
-            Self::ReadSkill => READ_SKILL,
-            Self::AskPerson => ASK_PERSON,
-            Self::AskHuman => ASK_HUMAN,
-            Self::AskAgent => ASK_AGENT,
-            Self::Schedule => SCHEDULE,
-            Self::Remember => REMEMBER,
-            Self::Recall => RECALL,
-            Self::ForgetMemory => FORGET_MEMORY,
-        }
-    }
 
     /// Whether a call is made again if it is not known whether it acted.
     #[must_use]
@@ -295,12 +267,6 @@ impl BuiltIn {
             policy: set.policy.or(own),
             ..set
         }
-    }
-
-    /// The tool with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
     /// The tool for a run; `None` if the run can't have it.

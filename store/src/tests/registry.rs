@@ -115,6 +115,86 @@ async fn every_column_that_refers_to_a_turn_is_declared() {
     }
 }
 
+/// The columns with a chat, a conversation or a person that statements of their own move, empty or leave.
+const OTHERWISE: &[&str] = &[
+    "approval_grants.granted_by",
+    "approval_grants.participant_id",
+    "approvals.decided_by",
+    "approvals.participant_id",
+    "chat_ids.chat_id",
+    "chat_ids.identity_id",
+    "chat_merges.chat_id",
+    "chat_merges.from_chat_id",
+    "conversation_merges.source_id",
+    "conversation_merges.target_id",
+    "conversations.chat_id",
+    "conversations.own_title_participant_id",
+    "conversations.parent_id",
+    "cost_days.conversation_id",
+    "cost_days.participant_id",
+    "feedback.participant_id",
+    "fresh_starts.conversation_id",
+    "inquiries.conversation_id",
+    "involvements.conversation_id",
+    "memories.chat_id",
+    "memories.subject_id",
+    "memories.teller_id",
+    "memory_marks.conversation_id",
+    "messages.chat_id",
+    "network_states.conversation_id",
+    "outbox.chat_id",
+    "questions.answered_by",
+    "questions.asked_id",
+    "questions.participant_id",
+    "refolds.conversation_id",
+    "run_events.conversation_id",
+    "run_requests.participant_id",
+    "runs.chat_id",
+    "runs.conversation_id",
+    "runs.person_participant_id",
+    "schedules.participant_id",
+    "summaries.conversation_id",
+    "tool_days.participant_id",
+    "turn_vectors.conversation_id",
+    "turns.conversation_id",
+    "turns.participant_id",
+    "usage_people.participant_id",
+    "vocabulary.conversation_id",
+];
+
+#[tokio::test]
+async fn every_column_that_refers_to_a_chat_or_a_person_is_declared() {
+    let fixture = Fixture::new().await;
+    let referring = fixture
+        .read(|connection| {
+            let sql = "SELECT l.name || '.' || k.\"from\"
+                 FROM pragma_table_list l JOIN pragma_foreign_key_list(l.name) k
+                 WHERE l.schema = 'main' AND k.\"table\" IN ('chats', 'conversations', 'participants')";
+            Ok(strings(connection, sql))
+        })
+        .await;
+    let declared = [
+        linked(|links| links.chat),
+        linked(|links| links.conversation),
+        linked(|links| links.owner_person),
+    ];
+    let mut known: Vec<String> = declared
+        .into_iter()
+        .flatten()
+        .map(|(table, column)| format!("{table}.{column}"))
+        .collect();
+    known.extend(OTHERWISE.iter().map(|&column| column.to_owned()));
+    known.sort();
+    let mut found = referring;
+    found.sort();
+    found.dedup();
+    assert_eq!(
+        found, known,
+        "declare the column in store/src/rows/ (`moves_with_chat`, `moves_with_conversation`, \
+         `goes_with_person`), or write the statement and list it here"
+    );
+}
+
 #[test]
 fn a_table_that_says_nothing_of_people_says_so_and_no_other_does() {
     for table in tables() {
