@@ -67,7 +67,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Whom it is announced to, unless the settings leave it to administrators.
+            /// The people to whom it is announced, unless the settings leave it to administrators.
             #[must_use]
             pub fn audience(self) -> Audience {
                 match self {

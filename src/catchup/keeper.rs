@@ -132,7 +132,7 @@ impl CatchupKeeper {
 
     /// Has missed messages read whenever there are some, until cancelled.
     pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
-        // A job of the previous process may have ended with it.
+        // After a panic, too: a loss may have been noted and its job not queued.
         self.is_behind.store(true, Ordering::SeqCst);
         cancel.run_until_cancelled(self.keep_looking()).await;
     }

@@ -107,7 +107,7 @@ pub struct ApiToken {
     pub scopes: BTreeSet<ApiScope>,
     /// The people that it belongs to.
     pub people: Vec<PersonName>,
-    /// Whom it may ask and for which person, if it may ask agents.
+    /// The agents that it may ask and the person it asks for, if it may ask agents.
     pub asking: Option<ApiAsking>,
 }
 

@@ -597,7 +597,7 @@ pub fn announcement(config: &Config, channel: &str) -> Announcement {
     }
 }
 
-/// Whom a command is announced to; `judging::commands` in the core refuses it to others.
+/// The people to whom a command is announced; `judging::commands` in the core refuses it to others.
 fn audience(name: CommandName, channel: &config::Channel) -> Audience {
     match channel.manners.admins_only.contains(&name) {
         true => Audience::Admins,

@@ -302,8 +302,8 @@ impl Handlers {
     }
 }
 
-/// The outcome of a job that is there again and again under the same key: whatever the store refused, it is tried again
-/// after the kind's wait. Set aside, it would never be queued again.
+/// The outcome of a job of an account that is queued again and again under one key: whatever the store refused, it has
+/// failed and is tried again after its kind's wait. If it were set aside, none of that account would be queued again.
 fn backed_off(worked: Result<Outcome, StoreError>) -> Outcome {
     worked.unwrap_or_else(|cause| Outcome::failed(cause.to_string()))
 }
@@ -338,5 +338,26 @@ fn told(stored: contract::Telling) -> HookTelling {
         outcome: stored.outcome,
         at_ms: stored.at_ms,
         approval,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_the_store_refused_the_job_of_an_account_is_tried_again() {
+        assert_eq!(backed_off(Ok(Outcome::Done)), Outcome::Done);
+        let what = || "a row".to_owned();
+        for cause in [
+            StoreError::Undecodable { what: what() },
+            StoreError::Unavailable { what: what() },
+        ] {
+            let why = cause.to_string();
+            assert_eq!(backed_off(Err(cause)), Outcome::failed(why));
+        }
+        for kind in [JobKind::ReadBack, JobKind::ExpireData] {
+            assert_eq!(kind.limits().attempts_max, None, "{kind:?}");
+        }
     }
 }

@@ -40,7 +40,8 @@ pub(crate) struct StoreTable {
 /// declared here needs no statement of its own in them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowLinks {
-    /// Columns with the seq of a turn, with an index where a table has many rows: a merge writes the turn's new seq into them.
+    /// Columns with the seq of a turn, with an index where a table has many rows: a merge writes the turn's new seq into
+    /// them.
     pub(crate) turns: &'static [&'static str],
     /// The column with the turn that a row belongs to: the row is deleted when the turn is erased, deleted or expires.
     pub(crate) owner_turn: Option<&'static str>,

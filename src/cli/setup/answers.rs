@@ -103,7 +103,7 @@ pub(in crate::cli) enum PlaceKind {
     System,
     /// The user's own systemd.
     User,
-    /// Nobody: only the files are written.
+    /// No service: only the files are written, and the operator starts it.
     Files,
 }
 

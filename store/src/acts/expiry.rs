@@ -281,7 +281,7 @@ const OLD_RUNS_SQL: &str = "SELECT EXISTS (
                 coalesce((SELECT through_id FROM retention WHERE account_id = ?1 AND class = 'runs'), 0))
            AND r.finished_at_ms IS NOT NULL AND r.finished_at_ms < ?2) AS is_old";
 
-/// At most `limit` conversations with expired turns, in chats without open runs or posts.
+/// At most `limit` conversations with turns that are old, also of chats with open runs or posts.
 fn rooms_to_expire(
     connection: &Connection,
     account: AccountId,

@@ -60,7 +60,7 @@ pub(crate) fn react_txn(
     Ok(())
 }
 
-/// Takes the reactions away from what a run was to answer, where nothing else of it is open.
+/// Removes the reactions to the messages that a run was to answer, where no other run is to answer them.
 pub(crate) fn take_reactions_back_txn(
     connection: &Connection,
     run_row: i64,
@@ -86,7 +86,7 @@ pub(crate) fn take_reactions_back_txn(
     Ok(())
 }
 
-/// Takes the reaction to a turn away. A reaction that was not sent yet never is.
+/// Removes the reaction to a turn. A reaction that was not sent yet is not sent any more.
 pub(crate) fn take_reaction_back_txn(
     connection: &Connection,
     turn: Seq,
